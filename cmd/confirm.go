@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"decree/history"
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
@@ -99,7 +100,7 @@ func (s *session) allowed(err error, question string) bool {
 
 // showPutBack shows the diff of a run that has not ended.
 func (s *session) showPutBack(w io.Writer, paint paint, id string) error {
-	f, err := s.rec.History().OpenFile(id, "changes.diff")
+	f, err := s.rec.History().OpenFile(id, history.ChangesFile)
 	if err != nil {
 		return err
 	}

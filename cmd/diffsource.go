@@ -171,7 +171,7 @@ func (s *session) diffWords(rec *recorder.Reader) (ref string, paths []string, e
 // recordDiff is a record's changes.diff.
 func (s *session) recordDiff(rec *recorder.Reader, r *history.Record, paths []tree.Path) *diffSource {
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
-		err := copyDiff(w, rec, r, "changes.diff")
+		err := copyDiff(w, rec, r, history.ChangesFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			return s.noDiff(r)
 		}

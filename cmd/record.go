@@ -47,7 +47,7 @@ func changesOf(r *history.Record) string {
 	c := r.Changes
 	paths := c.Created + c.Modified + c.Deleted
 	switch {
-	case paths == 0 && r.DiffSHA256 == tree.Sum(nil):
+	case paths == 0 && r.DiffSHA256 == tree.EmptySum:
 		return "none"
 	case paths == 0:
 		return directoriesAlone

@@ -71,7 +71,7 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 	case o.manifest:
 		return s.showManifest(ctx, rec, point)
 	case o.log:
-		return s.showLog(rec, point.Record, "routine.log", "log: it ran no command")
+		return s.showLog(rec, point.Record, history.RoutineLog, "log: it ran no command")
 	case o.judge:
 		return s.showLog(rec, point.Record, history.JudgeLog, "judge: it was no candidate, or nobody judged it")
 	case s.global.json:

@@ -237,7 +237,7 @@ func (c *closure) logged(l *line) error {
 			return err
 		}
 		noTrees := l.trees[0].IsZero() && l.trees[1].IsZero()
-		if !OwnDiff(name) || name == diffName && !l.trees[0].IsZero() && !l.trees[1].IsZero() {
+		if !OwnDiff(name) || name == ChangesFile && !l.trees[0].IsZero() && !l.trees[1].IsZero() {
 			continue
 		}
 		if err := c.diff(Part{Kind: File, Path: []byte(name), Object: sum}, InDiff, noTrees); err != nil {
@@ -448,15 +448,12 @@ func (c *closure) foreign() error {
 			}
 		}
 	}
-	return c.plainDiff(func() (io.ReadCloser, error) { return c.h.OpenPlain(c.id, diffName) })
+	return c.plainDiff(func() (io.ReadCloser, error) { return c.h.OpenPlain(c.id, ChangesFile) })
 }
 
 // OwnDiff says whether a record's file is a diff that decree has written. A command may put
 // others into the directory, of any form.
 func OwnDiff(name string) bool {
-	own, _ := path.Match("attempts/*/"+diffName, name)
-	return own || name == diffName || name == OutsideFile
+	own, _ := path.Match("attempts/*/"+ChangesFile, name)
+	return own || name == ChangesFile || name == OutsideFile
 }
-
-// diffName is the name of a record's own diff, whose contents are in its trees.
-const diffName = "changes.diff"

@@ -181,7 +181,7 @@ func collected(changes iter.Seq2[tree.Change, error]) (out []tree.Change, err er
 // DiffEach is DiffChanges of changes that are too many to be held: one after the other. It can
 // be read more than once.
 func (h *History) DiffEach(r *Record) iter.Seq2[tree.Change, error] {
-	return diffEach(r, func() (io.ReadCloser, error) { return h.OpenFile(r.ID, diffName) })
+	return diffEach(r, func() (io.ReadCloser, error) { return h.OpenFile(r.ID, ChangesFile) })
 }
 
 func diffEach(r *Record, open func() (io.ReadCloser, error)) iter.Seq2[tree.Change, error] {

@@ -66,7 +66,7 @@ func TestRenewDraft(t *testing.T) {
 	r.Status, r.Isolated, r.Files, r.Before, r.After = StatusSucceeded, "overlay", 0, tree.Hash{}, tree.Hash{}
 	r.Draft = &Draft{Name: "try", State: DraftPartly, By: []string{"2020010100000000-1"}, NoBase: []tree.Path{"x"}}
 	r.DiffSHA256 = diff("a", file("one"))
-	require.NoError(t, w.End(Closing{Record: r, Files: map[string]tree.Hash{diffName: r.DiffSHA256}}))
+	require.NoError(t, w.End(Closing{Record: r, Files: map[string]tree.Hash{ChangesFile: r.DiffSHA256}}))
 
 	renewed := *r
 	renewed.Draft = &Draft{State: DraftWaiting, NoBase: []tree.Path{"b"}, Git: 3}
@@ -82,7 +82,7 @@ func TestRenewDraft(t *testing.T) {
 		assert.Equal(t, sum, got.DiffSHA256)
 		assert.Equal(t, []tree.Path{"u"}, got.Unrecorded)
 		assert.Equal(t, string(got.JSON(nil)), w.read(w.path("runs", r.ID, "run.json")))
-		assert.Contains(t, w.read(w.path("runs", r.ID, diffName)), `"path":"b"`)
+		assert.Contains(t, w.read(w.path("runs", r.ID, ChangesFile)), `"path":"b"`)
 		needed, err := w.needed(nil)
 		require.NoError(t, err)
 		assert.True(t, needed[file("two").SHA256])

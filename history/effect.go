@@ -65,7 +65,7 @@ func (e *effect) apply(l *line) error {
 		}
 		r.Draft = r.Draft.become(e.draft)
 		e.work.apply(r)
-		if sum, ok := e.files[diffName]; ok && r.DiffSHA256 == l.files[diffName] {
+		if sum, ok := e.files[ChangesFile]; ok && r.DiffSHA256 == l.files[ChangesFile] {
 			r.DiffSHA256 = sum
 		}
 		if sum, ok := e.files[OutsideFile]; ok {

@@ -63,7 +63,7 @@ func (h *History) Touches(r *Record, path tree.Path) (bool, error) {
 	if r.DiffSHA256.IsZero() {
 		return false, nil
 	}
-	f, err := h.OpenFile(r.ID, "changes.diff")
+	f, err := h.OpenFile(r.ID, ChangesFile)
 	if err != nil {
 		return false, err
 	}

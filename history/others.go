@@ -38,7 +38,7 @@ func likeOwn(dir disk.Dir, name string) (bool, error) {
 	case runJSON:
 	case manifestJSON:
 		begins = beginsManifest
-	case changesDiff, OutsideFile:
+	case ChangesFile, OutsideFile:
 		begins = beginsDiff
 	case failureFile:
 		begins = beginsFailure

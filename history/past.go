@@ -107,10 +107,10 @@ func (p *past) of(r *Record) (out []Moment, err error) {
 		there   bool
 		outside bool
 	}{
-		{"changes.diff", r.DiffSHA256, !r.DiffSHA256.IsZero(), false},
+		{ChangesFile, r.DiffSHA256, !r.DiffSHA256.IsZero(), false},
 		{OutsideFile, found.SHA256, hasFound, true},
 	} {
-		if !d.there || d.sum == emptyHash {
+		if !d.there || d.sum == tree.EmptySum {
 			continue
 		}
 		m := Moment{Record: r, Outside: d.outside}
@@ -127,9 +127,6 @@ func (p *past) of(r *Record) (out []Moment, err error) {
 	}
 	return out, nil
 }
-
-// emptyHash is that of a diff of nothing.
-var emptyHash = tree.Sum(nil)
 
 // facts are those of a diff that are wanted.
 func (p *past) facts(id, name string) (facts []*patch.Section, from tree.Path, err error) {

@@ -227,7 +227,7 @@ func Thinned(name string, size int64) bool { return size > plainSize && thinnabl
 
 func thinnable(name string) bool {
 	switch path.Base(name) {
-	case diffName, OutsideFile, "routine.log", JudgeLog:
+	case ChangesFile, OutsideFile, RoutineLog, JudgeLog:
 		return true
 	}
 	return false

@@ -77,7 +77,7 @@ func (h *History) RenewDraft(r *Record, diff tree.Hash) error {
 	defer t.drop()
 	e := t.line.effect(r.ID)
 	e.draft = &Draft{State: r.Draft.State, By: r.Draft.By}
-	e.files = map[string]tree.Hash{diffName: diff}
+	e.files = map[string]tree.Hash{ChangesFile: diff}
 	e.work = &work{r.Changes, r.Bytes, r.ManifestSHA256, r.Unrecorded, r.Draft.NoBase, r.Draft.Git}
 	if err := e.apply(l); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (h *History) RenewDraft(r *Record, diff tree.Hash) error {
 	if err := t.write(); err != nil {
 		return err
 	}
-	if err := t.orNote(r.ID, h.ReplaceFile(r.ID, diffName, h.copyObject(diff))); err != nil {
+	if err := t.orNote(r.ID, h.ReplaceFile(r.ID, ChangesFile, h.copyObject(diff))); err != nil {
 		return err
 	}
 	return t.orNote(r.ID, h.ReplaceFile(r.ID, manifestJSON, func(to io.Writer) error { return h.WriteManifest(l.record, to) }))

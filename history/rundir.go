@@ -22,10 +22,16 @@ import (
 const (
 	runJSON      = "run.json"
 	manifestJSON = "manifest.json"
-	changesDiff  = "changes.diff"
 	failureFile  = "failure-context.md"
 	maxRunJSON   = 16 << 20
 	maxDepthName = 4
+)
+
+const (
+	// ChangesFile is the name, in a record's directory, of what it changed; the contents are in its trees.
+	ChangesFile = "changes.diff"
+	// RoutineLog is that of what its command printed.
+	RoutineLog = "routine.log"
 )
 
 // RunFile is a file of a run directory that is to be written.
@@ -587,4 +593,4 @@ func (h *History) clearTmp(tmp disk.Dir, name string) error {
 }
 
 // RecordFiles are what decree writes into each record's directory, where it has to.
-var RecordFiles = []string{runJSON, manifestJSON, changesDiff, OutsideFile, "routine.log", JudgeLog, failureFile, "attempts"}
+var RecordFiles = []string{runJSON, manifestJSON, ChangesFile, OutsideFile, RoutineLog, JudgeLog, failureFile, "attempts"}

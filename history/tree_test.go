@@ -261,7 +261,7 @@ func TestThinLargeFiles(t *testing.T) {
 	w := newWorld(t)
 	large, small := strings.Repeat("line\n", plainSize/5+1), strings.Repeat("line\n", plainSize/5)
 	names := map[string]string{
-		diffName: large, OutsideFile: large, "routine.log": small, "attempts/1/routine.log": large, "notes.md": large,
+		ChangesFile: large, OutsideFile: large, "routine.log": small, "attempts/1/routine.log": large, "notes.md": large,
 		"attempts/1/changes.diff": large + "edited", "attempts/2/changes.diff": large + "lost",
 	}
 	sums := map[string]tree.Hash{}
@@ -287,7 +287,7 @@ func TestThinLargeFiles(t *testing.T) {
 	require.NoError(t, w.ThinRuns(false))
 	for i, id := range ids[:3] {
 		for name := range names {
-			gone := i < 2 && slices.Contains([]string{diffName, OutsideFile, "attempts/1/routine.log", "attempts/1/changes.diff"}, name) && w.path("runs", id, name) != edited
+			gone := i < 2 && slices.Contains([]string{ChangesFile, OutsideFile, "attempts/1/routine.log", "attempts/1/changes.diff"}, name) && w.path("runs", id, name) != edited
 			_, err := os.Stat(w.path("runs", id, name))
 			assert.Equal(t, gone, errors.Is(err, fs.ErrNotExist), "%d %s", i, name)
 			f, err := w.OpenFile(id, name)
@@ -299,5 +299,5 @@ func TestThinLargeFiles(t *testing.T) {
 	for name := range names {
 		assert.FileExists(t, w.path("runs", ids[0], name))
 	}
-	assert.NoFileExists(t, w.path("runs", ids[1], diffName))
+	assert.NoFileExists(t, w.path("runs", ids[1], ChangesFile))
 }

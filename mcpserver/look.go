@@ -254,7 +254,7 @@ func (s *server) diffOf(ctx context.Context, rec *recorder.Reader, a arguments, 
 
 // recordDiff writes a record's own diff, or its sections of paths.
 func recordDiff(rec *recorder.Reader, id string, paths []tree.Path, w io.Writer) error {
-	f, err := rec.History().OpenFile(id, "changes.diff")
+	f, err := rec.History().OpenFile(id, history.ChangesFile)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"io"
 	"sync"
 
+	"decree/history"
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
@@ -405,7 +406,7 @@ func (p *Planner) Diff(ctx context.Context, w io.Writer, id string) error {
 }
 
 func copyDiff(rec *recorder.Recorder, w io.Writer, id string) error {
-	f, err := rec.History().OpenFile(id, "changes.diff")
+	f, err := rec.History().OpenFile(id, history.ChangesFile)
 	if err != nil {
 		return err
 	}

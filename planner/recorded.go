@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"decree/history"
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
@@ -204,7 +205,7 @@ func recordedHunks(rec *recorder.Recorder, id string, marks []Mark, newSide bool
 	for _, m := range marks {
 		paths = append(paths, m.Path)
 	}
-	diff, err := rec.History().OpenFile(id, "changes.diff")
+	diff, err := rec.History().OpenFile(id, history.ChangesFile)
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	logFile     = "routine.log"
-	diffFile    = "changes.diff"
+	logFile     = history.RoutineLog
+	diffFile    = history.ChangesFile
 	failureFile = "failure-context.md"
 )
 

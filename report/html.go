@@ -137,7 +137,7 @@ func (d *document) candidates() template.HTML {
 // details draws what a record changed and printed.
 func (d *document) details(r *history.Record, id, heading string) {
 	d.changes(d.changesOf(r), id, heading)
-	d.log(r, "routine.log", "Log", heading)
+	d.log(r, history.RoutineLog, "Log", heading)
 	d.log(r, history.JudgeLog, "What the judge printed", heading)
 }
 

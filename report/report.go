@@ -33,7 +33,7 @@ type source struct {
 
 // changesOf is the diff of a record.
 func (o *Options) changesOf(r *history.Record) source {
-	name := "changes.diff"
+	name := history.ChangesFile
 	switch found, any := r.Outside(); {
 	case r.Status == history.StatusOpen:
 		return source{none: "It goes on: what it changes is known when it ends."}

@@ -132,7 +132,7 @@ func (m *maker) record(r *history.Record) Row {
 	}
 	if !view.IsCheckpoint(r) && r.Status != history.StatusOpen {
 		row.count(r.Changes)
-		if row.Changed == "" && r.DiffSHA256 != tree.Sum(nil) {
+		if row.Changed == "" && r.DiffSHA256 != tree.EmptySum {
 			row.Changed = "directories only"
 		}
 		row.Changed = cmp.Or(row.Changed, "nothing")

@@ -36,10 +36,10 @@ func sourceOf(r *timeline.Row) source {
 		return source{none: "It goes on: what it changes is known when it ends."}
 	case view.IsCheckpoint(rec):
 		return source{none: "A checkpoint: the files as they were. Press R to restore them."}
-	case rec.DiffSHA256.IsZero() || rec.DiffSHA256 == tree.Sum(nil):
+	case rec.DiffSHA256.IsZero() || rec.DiffSHA256 == tree.EmptySum:
 		return source{none: "It changed nothing."}
 	}
-	return source{id: rec.ID, name: "changes.diff", want: rec.DiffSHA256}
+	return source{id: rec.ID, name: history.ChangesFile, want: rec.DiffSHA256}
 }
 
 // document opens a source's diff.

@@ -98,7 +98,7 @@ func ChangesInWords(c history.Changes) string {
 
 // StatusWords says in few words what became of a record and of its changes.
 func StatusWords(r *history.Record) string {
-	nothing := r.DiffSHA256 == tree.Sum(nil)
+	nothing := r.DiffSHA256 == tree.EmptySum
 	switch {
 	case r.Draft != nil:
 		return string(r.Status) + ", " + DraftState(r.Draft)

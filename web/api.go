@@ -60,7 +60,7 @@ func (s *Server) api(look func(string, http.HandlerFunc)) {
 		answer(w, http.StatusOK, map[string]any{"version": s.Version, "read_only": s.ReadOnly, "form": s.form})
 	})
 	look("/api/v1/records/{id}/diff", func(w http.ResponseWriter, r *http.Request) { s.apiText(w, r, diffName(r)) })
-	look("/api/v1/records/{id}/log", func(w http.ResponseWriter, r *http.Request) { s.apiText(w, r, "routine.log") })
+	look("/api/v1/records/{id}/log", func(w http.ResponseWriter, r *http.Request) { s.apiText(w, r, history.RoutineLog) })
 	look("/api/v1/tree/{path...}", s.apiTree)
 	look("/api/v1/events", s.events)
 }
@@ -69,7 +69,7 @@ func diffName(r *http.Request) string {
 	if r.URL.Query().Has("outside") {
 		return history.OutsideFile
 	}
-	return "changes.diff"
+	return history.ChangesFile
 }
 
 // limitOf is how many items are wanted.

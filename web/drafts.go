@@ -67,7 +67,7 @@ func (s *Server) card(rec *recorder.Reader, f Frame, r *history.Record) draftCar
 
 // filesOf are the first files of a record's diff, and how many more it has; none where that cannot be opened.
 func filesOf(rec *recorder.Reader, id string, most int) (files []page.File, more int) {
-	diff, err := rec.History().OpenFile(id, "changes.diff")
+	diff, err := rec.History().OpenFile(id, history.ChangesFile)
 	if err != nil {
 		return nil, 0
 	}
@@ -245,7 +245,7 @@ func (s *Server) compared(c *draftCard, d recorder.WaitingDraft) {
 func (s *Server) candidateDiffs(w io.Writer, rec *recorder.Reader, cards []draftCard) {
 	for _, c := range cards {
 		heading(w, "diff-"+c.Record.ID, "What "+c.Name+" would change")
-		diff, err := rec.History().OpenFile(c.Record.ID, "changes.diff")
+		diff, err := rec.History().OpenFile(c.Record.ID, history.ChangesFile)
 		if err != nil {
 			s.say(w, "failure", "It cannot be shown: "+err.Error())
 			continue

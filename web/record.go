@@ -136,9 +136,9 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 		if out.Waits {
 			title = "What it would change"
 		}
-		s.diffPart(w, f, rec, diffPart{record: record, name: "changes.diff", id: "changes", title: title, marks: out.Moves || out.Waits, draft: out.Waits, barred: out.Barred}, q)
+		s.diffPart(w, f, rec, diffPart{record: record, name: history.ChangesFile, id: "changes", title: title, marks: out.Moves || out.Waits, draft: out.Waits, barred: out.Barred}, q)
 	}
-	s.logPart(w, rec, record, "routine.log", "log", "What it printed", q)
+	s.logPart(w, rec, record, history.RoutineLog, "log", "What it printed", q)
 	if record.Judge != nil {
 		s.logPart(w, rec, record, history.JudgeLog, "judge", "What its judge printed", q)
 	}
