@@ -1,7 +1,6 @@
 package history
 
 import (
-	"io"
 	"maps"
 	"slices"
 
@@ -40,12 +39,3 @@ func (h *History) RecordFiles(id string) ([]RecordFile, error) {
 func (h *History) RewriteFile(id string, f RecordFile) error {
 	return h.ReplaceFile(id, f.Name, h.copyObject(f.SHA256))
 }
-
-// OpenPlain opens a file of a record as it lies in its run directory, without
-// falling back on the store's copy.
-func (h *History) OpenPlain(id, name string) (io.ReadCloser, error) {
-	return h.openRunFile(id, name)
-}
-
-// HasRun says whether the record has a run directory.
-func (h *History) HasRun(id string) bool { return h.hasRunDir(id) }

@@ -79,6 +79,25 @@ func (h *History) Refresh() {
 	h.stale = true
 }
 
+// CatchUp makes later calls see what other processes have recorded, and says whether there
+// is something: they may have removed records that this copy of the log has. It costs a look at the log's size where there is nothing new.
+func (h *History) CatchUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log == nil || h.log.current(h.p.Store) {
+		return false
+	}
+	h.stale = true
+	return true
+}
+
+// Gone says whether id, a record that the log had, is not in it any more.
+func (h *History) Gone(id string) (bool, error) {
+	h.CatchUp()
+	is, err := h.Recorded(id)
+	return !is, err
+}
+
 // readOn returns the log: what of it is new is read where it was not, or may have grown.
 func (h *History) readOn() (*log, error) {
 	h.mu.Lock()

@@ -325,7 +325,7 @@ func (h *History) openRecords(l *log, out *Listing) ([]*Record, error) {
 		switch {
 		case errors.As(err, &tooNew):
 			out.Newer = append(out.Newer, Damage{id, err})
-		case errors.Is(err, fs.ErrNotExist) && !h.hasRunDir(id): // it ended meanwhile
+		case errors.Is(err, fs.ErrNotExist) && !h.HasRun(id): // it ended meanwhile
 		case err != nil:
 			out.Damaged = append(out.Damaged, Damage{id, err})
 		default:
@@ -334,15 +334,6 @@ func (h *History) openRecords(l *log, out *Listing) ([]*Record, error) {
 	}
 	slices.SortFunc(list, Compare)
 	return list, nil
-}
-
-func (h *History) hasRunDir(id string) bool {
-	d, err := h.OpenRun(id)
-	if err != nil {
-		return false
-	}
-	d.Close()
-	return true
 }
 
 // looker looks at rows: at the run.json of each and at its line.

@@ -328,7 +328,7 @@ func (h *History) thinFile(dir disk.Dir, name string, sum tree.Hash) (gone bool,
 // become ones of the newest when others are removed.
 func (h *History) UnthinRuns(ids []string) error {
 	for _, id := range ids {
-		if !h.hasRunDir(id) {
+		if !h.HasRun(id) {
 			continue
 		}
 		l, err := h.line(id)

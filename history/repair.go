@@ -228,7 +228,7 @@ func (s *erring) Write(b []byte) (int, error) {
 }
 
 func (h *History) hasFile(id, name string) bool {
-	f, err := h.openRunFile(id, name)
+	f, err := h.OpenPlain(id, name)
 	if err != nil {
 		return false
 	}

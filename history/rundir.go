@@ -72,6 +72,16 @@ func (h *History) OpenRun(id string) (disk.Dir, error) {
 	return runs.OpenDir(id)
 }
 
+// HasRun says whether the record has a run directory.
+func (h *History) HasRun(id string) bool {
+	d, err := h.OpenRun(id)
+	if err != nil {
+		return false
+	}
+	d.Close()
+	return true
+}
+
 // EnsureRun opens a record's run directory. It is made if a command deleted it,
 // and what a command made in its place is put aside.
 func (h *History) EnsureRun(id string) (disk.Dir, error) {
@@ -409,7 +419,14 @@ func (s *staged) drop(h *History) {
 	}
 }
 
-// readRun reads a record's run.json from its run directory.
+// ReadRun reads a record's run.json as it lies in .decree/runs, whatever the
+// store's copy says.
+func (h *History) ReadRun(id string) (*Record, error) {
+	r, _, err := h.readRun(id)
+	return r, err
+}
+
+// readRun is ReadRun with the file's bytes.
 func (h *History) readRun(id string) (*Record, []byte, error) {
 	dir, err := h.OpenRun(id)
 	if err != nil {
@@ -438,7 +455,7 @@ func (h *History) readRun(id string) (*Record, []byte, error) {
 // missing there or may not be read, the store's copy. What it reads from the run directory is not
 // checked: for changes.diff that is what diff_sha256 is for.
 func (h *History) OpenFile(id, name string) (io.ReadCloser, error) {
-	f, err := h.openRunFile(id, name)
+	f, err := h.OpenPlain(id, name)
 	missing, barred := errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission)
 	if !missing && !barred {
 		return f, err
@@ -450,7 +467,9 @@ func (h *History) OpenFile(id, name string) (io.ReadCloser, error) {
 	return stored, serr
 }
 
-func (h *History) openRunFile(id, name string) (io.ReadCloser, error) {
+// OpenPlain opens a file of a record as it lies in its run directory, without
+// falling back on the store's copy.
+func (h *History) OpenPlain(id, name string) (io.ReadCloser, error) {
 	parts, err := splitName(name)
 	if err != nil {
 		return nil, err

@@ -31,5 +31,5 @@ func statRun(runs disk.Dir, id string) (disk.Info, error) {
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
 		kind = disk.Regular
 	}
-	return disk.Info{Kind: kind, Size: st.Size, Mtime: mtime(&st)}, nil
+	return disk.Info{Kind: kind, Size: st.Size, Mtime: st.Mtim.Nano()}, nil
 }
