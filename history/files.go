@@ -16,15 +16,11 @@ type RecordFile struct {
 // RecordFiles are the files that the store keeps of a record, in byte order of
 // their names; none for a record that is in .decree/runs alone.
 func (h *History) RecordFiles(id string) ([]RecordFile, error) {
-	l, err := h.readOn()
-	if err != nil {
+	r, known, err := h.row(id)
+	if !known {
 		return nil, err
 	}
-	i, known := l.where(id)
-	if !known {
-		return nil, nil
-	}
-	head, err := l.rows[i].head()
+	head, err := r.head()
 	if err != nil {
 		return nil, err
 	}

@@ -451,21 +451,30 @@ func takeStrays(out *[]*Record, strays []*Record, r *Record, want func(*Record) 
 
 // line returns the decoded log line of id, nil if the log has none.
 func (h *History) line(id string) (*line, error) {
-	l, err := h.readOn()
-	if err != nil {
+	r, known, err := h.row(id)
+	if !known {
 		return nil, err
 	}
-	return l.find(id)
+	return r.parse()
+}
+
+// row returns the row of id in the log, if that has one.
+func (h *History) row(id string) (r row, known bool, err error) {
+	l, err := h.readOn()
+	if err != nil {
+		return r, false, err
+	}
+	i, known := l.where(id)
+	if known {
+		r = l.rows[i]
+	}
+	return r, known, nil
 }
 
 // Recorded says whether the log has the record: its end was acknowledged.
 func (h *History) Recorded(id string) (bool, error) {
-	l, err := h.readOn()
-	if err != nil {
-		return false, err
-	}
-	_, ok := l.where(id)
-	return ok, nil
+	_, known, err := h.row(id)
+	return known, err
 }
 
 // Get returns the record id: the log's copy if it has one, else the open
@@ -501,11 +510,7 @@ func (h *History) refuseNewer(id string) error {
 // runAsWritten says whether the run.json of a record of the log has the size and mtime that it
 // was written with.
 func (h *History) runAsWritten(id string) bool {
-	l, err := h.readOn()
-	if err != nil {
-		return false
-	}
-	i, known := l.where(id)
+	r, known, _ := h.row(id)
 	if !known {
 		return false
 	}
@@ -514,7 +519,7 @@ func (h *History) runAsWritten(id string) bool {
 		return false
 	}
 	defer runs.Close()
-	same, err := l.rows[i].asWritten(runs)
+	same, err := r.asWritten(runs)
 	return err == nil && same
 }
 

@@ -244,15 +244,6 @@ func (l *log) where(id string) (int, bool) {
 	return i, ok
 }
 
-// find returns the decoded line of id, nil if there is none.
-func (l *log) find(id string) (*line, error) {
-	i, ok := l.where(id)
-	if !ok {
-		return nil, nil
-	}
-	return l.rows[i].parse()
-}
-
 // parse decodes the line and applies what later ones say of it.
 func (r row) parse() (*line, error) { return r.decoded(parseLine) }
 
