@@ -63,7 +63,7 @@ func Once() Enter {
 // or a foreign one. A part can come more than once. What cannot be read comes as a part with
 // an Err, and the rest follows; an error of each ends it.
 func (h *History) Closure(id string, enter Enter, each func(*Part) error) error {
-	c := &closure{h: h, id: id, enter: enter, each: each}
+	c := h.closureOf(id, enter, each)
 	l, err := h.line(id)
 	if err != nil {
 		return err
@@ -102,40 +102,21 @@ func (h *History) Closures(keep func(id string) bool, enter Enter, each func(*Pa
 		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s has damaged lines (%d), so it cannot be told which contents are still needed", logFile, n),
 			Advice: "'decree doctor --repair' sets them aside"}
 	}
-	err = h.lines(func(l *line) error {
+	err = h.lines(false, func(l *line) error {
 		if keep != nil && !keep(l.id()) {
 			return nil
 		}
-		return (&closure{h: h, id: l.id(), enter: enter, each: each}).logged(l)
+		return h.closureOf(l.id(), enter, each).logged(l)
 	})
-	if err != nil {
+	if err != nil || keep != nil {
 		return err
-	}
-	if keep != nil {
-		return nil
 	}
 	return h.unlogged(enter, each)
 }
 
 // ReadableClosures is Closures for the records of the log whose lines can be read: Unread names the others.
 func (h *History) ReadableClosures(enter Enter, each func(*Part) error) error {
-	l, err := h.readOn()
-	if err != nil {
-		return err
-	}
-	for _, r := range l.rows {
-		e, err := r.head()
-		if errors.As(err, new(*LineError)) {
-			continue
-		}
-		if err == nil {
-			err = (&closure{h: h, id: r.id(), enter: enter, each: each}).logged(e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.lines(true, func(l *line) error { return h.closureOf(l.id(), enter, each).logged(l) })
 }
 
 // EachEntry calls each for every path of every kept tree with what the tree has there, in
@@ -160,17 +141,21 @@ func (h *History) EachEntry(each func(path tree.Path, e tree.Entry)) error {
 		}
 		return p.Err
 	}
-	return h.lines(func(l *line) error { return c.trees(l.trees[:]...) })
+	return h.lines(false, func(l *line) error { return c.trees(l.trees[:]...) })
 }
 
-// lines calls each for the lines of the log, oldest first, without their records.
-func (h *History) lines(each func(*line) error) error {
+// lines calls each for the lines of the log, oldest first, without their records. One that cannot be read is an error,
+// or is passed over where readable ones are wanted alone.
+func (h *History) lines(readable bool, each func(*line) error) error {
 	l, err := h.readOn()
 	if err != nil {
 		return err
 	}
 	for _, r := range l.rows {
 		e, err := r.head()
+		if readable && errors.As(err, new(*LineError)) {
+			continue
+		}
 		if err == nil {
 			err = each(e)
 		}
@@ -194,7 +179,7 @@ func (h *History) unlogged(enter Enter, each func(*Part) error) error {
 		return each(p)
 	}
 	for _, id := range foreign {
-		err := (&closure{h: h, id: id, enter: enter, each: readable}).foreign()
+		err := h.closureOf(id, enter, readable).foreign()
 		if err != nil && !errors.As(err, new(*unreadRecord)) {
 			return err
 		}
@@ -207,7 +192,7 @@ func (h *History) unlogged(enter Enter, each func(*Part) error) error {
 		return fmt.Errorf("open record %s: %w", bad[0].ID, bad[0].Err)
 	}
 	for _, o := range open {
-		if err := (&closure{h: h, id: o.Record.ID, enter: enter, each: each}).open(o); err != nil {
+		if err := h.closureOf(o.Record.ID, enter, each).open(o); err != nil {
 			return err
 		}
 	}
@@ -220,6 +205,10 @@ type closure struct {
 	id    string
 	enter Enter
 	each  func(*Part) error
+}
+
+func (h *History) closureOf(id string, enter Enter, each func(*Part) error) *closure {
+	return &closure{h: h, id: id, enter: enter, each: each}
 }
 
 func (c *closure) part(p Part) error {
