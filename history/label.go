@@ -112,11 +112,7 @@ func (h *History) DeleteLabel(name string) error {
 		return err
 	}
 	if _, ok := all[name]; !ok {
-		err := &project.Error{Kind: project.NotFound, Msg: "no label " + clip(name), Advice: "'decree label' lists the labels"}
-		if near := nearest(name, slices.Sorted(maps.Keys(all))); near != "" {
-			err.Advice = fmt.Sprintf("did you mean %s? ", near) + err.Advice
-		}
-		return err
+		return &project.Error{Kind: project.NotFound, Msg: "no label " + clip(name), Advice: didYouMean(name, all) + "'decree label' lists the labels"}
 	}
 	return h.moveLabels(map[string]string{name: ""})
 }

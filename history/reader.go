@@ -24,8 +24,6 @@ func (r Reader) ResolveAll(ref string, loc *time.Location) ([]Ref, error) {
 	return r.h.ResolveAll(ref, loc)
 }
 
-func (r Reader) Range(a, b string) ([]string, error) { return r.h.Range(a, b) }
-
 func (r Reader) Ends() (short func(id string) string, err error) { return r.h.Ends() }
 
 func (r Reader) Labels() (map[string]string, error) { return r.h.Labels() }
@@ -33,8 +31,6 @@ func (r Reader) Labels() (map[string]string, error) { return r.h.Labels() }
 func (r Reader) LabelsOf() (map[string][]string, error) { return r.h.LabelsOf() }
 
 func (r Reader) Foreign(id string) (bool, error) { return r.h.Foreign(id) }
-
-func (r Reader) Opened(id string) (*Opened, error) { return r.h.Opened(id) }
 
 func (r Reader) ListOpen() ([]*Opened, []Damage, error) { return r.h.ListOpen() }
 

@@ -290,7 +290,7 @@ func (h *History) resolveLabel(name string) (Ref, error) {
 		if id, err := h.resolveDraft(name); err != nil || id != "" {
 			return Ref{ID: id}, err
 		}
-		return Ref{}, noLabel(name, all)
+		return Ref{}, refError(name, "it is neither an id, nor a label, nor a time", didYouMean(name, all)+"'decree log' lists the records, 'decree label' the labels")
 	}
 	if _, err := h.Get(id); err != nil {
 		return Ref{}, refError(name, "the label is on record "+id+", which no longer exists", fmt.Sprintf("'decree label %s REF' moves it to another record", name))
@@ -298,12 +298,13 @@ func (h *History) resolveLabel(name string) (Ref, error) {
 	return Ref{ID: id}, nil
 }
 
-func noLabel(name string, all map[string]string) error {
-	advice := "'decree log' lists the records, 'decree label' the labels"
-	if near := nearest(name, slices.Sorted(maps.Keys(all))); near != "" {
-		advice = fmt.Sprintf("did you mean %s? ", near) + advice
+// didYouMean asks about the label that is nearest to name, in front of other advice; "" where none is near.
+func didYouMean(name string, all map[string]string) string {
+	near := nearest(name, slices.Sorted(maps.Keys(all)))
+	if near == "" {
+		return ""
 	}
-	return refError(name, "it is neither an id, nor a label, nor a time", advice)
+	return fmt.Sprintf("did you mean %s? ", near)
 }
 
 // nearest returns the name that is at most two edits away from s, "" if none is.

@@ -149,6 +149,22 @@ type built struct {
 }
 
 func (h *History) build(id string, files []RunFile) (*built, error) {
+	b := &built{id: id, name: h.p.TmpName("run-" + id)}
+	tmp, err := h.tmpWithout(b.name)
+	if err != nil {
+		return nil, err
+	}
+	defer tmp.Close()
+	b.info, err = h.fill(tmp, b.name, files)
+	if err != nil {
+		_ = disk.RemoveTree(tmp, b.name)
+		return nil, err
+	}
+	return b, nil
+}
+
+// tmpWithout opens .decree/tmp, made if it is missing, and removes what a dead process has left there of that name.
+func (h *History) tmpWithout(name string) (disk.Dir, error) {
 	if err := h.p.EnsureDecree(); err != nil {
 		return nil, err
 	}
@@ -156,17 +172,11 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer tmp.Close()
-	b := &built{id: id, name: h.p.TmpName("run-" + id)}
-	if err := disk.RemoveTree(tmp, b.name); err != nil {
+	if err := disk.RemoveTree(tmp, name); err != nil {
+		tmp.Close()
 		return nil, err
 	}
-	b.info, err = h.fill(tmp, b.name, files)
-	if err != nil {
-		_ = disk.RemoveTree(tmp, b.name)
-		return nil, err
-	}
-	return b, nil
+	return tmp, nil
 }
 
 func (b *built) record() string { return b.id }
@@ -341,18 +351,12 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 	if _, err := splitName(name); err != nil {
 		return nil, err
 	}
-	if err := h.p.EnsureDecree(); err != nil {
-		return nil, err
-	}
-	tmp, err := h.tmp()
+	s := &staged{id: id, name: name, tmp: h.p.TmpName("file-" + id + "-" + strings.ReplaceAll(name, "/", "-"))}
+	tmp, err := h.tmpWithout(s.tmp)
 	if err != nil {
 		return nil, err
 	}
 	defer tmp.Close()
-	s := &staged{id: id, name: name, tmp: h.p.TmpName("file-" + id + "-" + strings.ReplaceAll(name, "/", "-"))}
-	if err := disk.RemoveTree(tmp, s.tmp); err != nil {
-		return nil, err
-	}
 	if s.file, err = writeFile(tmp, s.tmp, write); err == nil {
 		if s.info, err = s.file.Stat(); err == nil {
 			return s, nil

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -181,10 +182,7 @@ func (h *History) WriteManifestAfter(r *Record, w io.Writer) error {
 	if r.Partial() {
 		return h.writePartial(r, w, func(c tree.Change) *tree.Entry { return c.New })
 	}
-	if r.After.IsZero() {
-		return h.writeTree(r.Before, w)
-	}
-	return h.writeTree(r.After, w)
+	return h.writeTree(cmp.Or(r.After, r.Before), w)
 }
 
 func (h *History) writeTree(id tree.Hash, w io.Writer) error {

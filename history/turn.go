@@ -137,8 +137,6 @@ func TurnOfLabel(name string) (n int, ok bool) {
 	if !ok || len(text) > 9 || !digits(text) || text[0] == '0' {
 		return 0, false
 	}
-	for _, c := range []byte(text) {
-		n = 10*n + int(c-'0')
-	}
-	return n, true
+	n, err := strconv.Atoi(text)
+	return n, err == nil
 }
