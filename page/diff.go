@@ -16,13 +16,12 @@ import (
 
 // DiffOptions say how a diff is drawn.
 type DiffOptions struct {
-	Split bool        // old and new side by side
-	Marks bool        // a check box before each file and each hunk; see Mark
-	Paths []tree.Path // only these and what lies below them
-	Begin Place       // where the page begins
-	Rows  int         // how many lines a page has; 0: all
-	Plain int         // how many lines are drawn as a table; the rest is plain text, folded. 0: all
-	Name  string      // what the ids of its sections begin with, where a page has several diffs
+	Split bool   // old and new side by side
+	Marks bool   // a check box before each file and each hunk; see Mark
+	Begin Place  // where the page begins
+	Rows  int    // how many lines a page has; 0: all
+	Plain int    // how many lines are drawn as a table; the rest is plain text, folded. 0: all
+	Name  string // what the ids of its sections begin with, where a page has several diffs
 	// Link gives the address of a file's own page; nil: there is none.
 	Link func(tree.Path) string
 }
@@ -104,7 +103,7 @@ type drawer struct {
 	lines   int    // drawn or in block
 	next    *Place // of the next page
 
-	sec     *patch.Section // that is being read; nil: it is not wanted
+	sec     *patch.Section // that is being read; nil: it is before the page
 	index   int
 	line    int // of the section: those passed over and those in block
 	block   []row
@@ -142,7 +141,7 @@ func (d *drawer) draw(s *Scanner) error {
 func (d *drawer) begin(l *Line) error {
 	d.sec, d.index, d.line, d.begun, d.headDue = nil, l.Index, 0, false, false
 	switch {
-	case !l.Section.Path.Within(d.o.Paths...), l.Index < d.o.Begin.Section:
+	case l.Index < d.o.Begin.Section:
 		return nil
 	case d.o.Rows > 0 && d.lines >= d.o.Rows:
 		d.next = &Place{Section: l.Index}

@@ -30,8 +30,8 @@ func (t Total) All() int { return t.Files + t.Directories }
 func (t Total) String() string { return view.PathsIn(t.Files, t.Directories) }
 
 // Files reads the sections of a diff and returns at most so many, from the one at begin on; 0: all.
-// The list is a part of total. Paths limit both as in Diff.
-func Files(diff io.Reader, paths []tree.Path, begin, most int) (list []File, total Total, err error) {
+// The list is a part of total.
+func Files(diff io.Reader, begin, most int) (list []File, total Total, err error) {
 	s := NewScanner(diff)
 	var file *File
 	for {
@@ -45,9 +45,6 @@ func Files(diff io.Reader, paths []tree.Path, begin, most int) (list []File, tot
 		switch l.Kind {
 		case SectionLine:
 			file = nil
-			if !l.Section.Path.Within(paths...) {
-				continue
-			}
 			total.take(l.Section.Op)
 			if total.All() > begin && (most == 0 || len(list) < most) {
 				sec := l.Section

@@ -67,7 +67,7 @@ func TestDemo(t *testing.T) {
 	b.WriteString(`<p class="proof">212 files, verified by hash ` + string(clock.Time(clock.Now)) + "</p>")
 	b.WriteString("<form class=actions><button class=main>Restore</button><button>Revert</button><button>Apply</button><button disabled>Publish</button></form><p class='banner good'>Restored. <a href=#>Undo</a></p><p class=failure>2 files differ from what it left.</p>")
 	diff := demoDiff(t)
-	files, _, err := page.Files(bytes.NewReader(diff), nil, 0, 0)
+	files, _, err := page.Files(bytes.NewReader(diff), 0, 0)
 	require.NoError(t, err)
 	b.WriteString("<h2>Files</h2>" + string(page.FileList(files, nil)))
 	for _, split := range []bool{false, true} {

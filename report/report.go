@@ -80,7 +80,7 @@ func (s source) read(use func(io.Reader) error) error {
 // files are the first files of a diff, and how many it has.
 func (s source) files(most int) (list []page.File, total page.Total, err error) {
 	err = s.read(func(r io.Reader) (err error) {
-		list, total, err = page.Files(r, nil, 0, most)
+		list, total, err = page.Files(r, 0, most)
 		return err
 	})
 	return list, total, err

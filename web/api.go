@@ -190,7 +190,7 @@ func (s *Server) apiFiles(r *http.Request, rec *recorder.Reader) (any, error) {
 		return nil, err
 	}
 	defer diff.Close()
-	list, total, err := page.Files(diff, nil, begin, limit)
+	list, total, err := page.Files(diff, begin, limit)
 	if err != nil {
 		return nil, err
 	}

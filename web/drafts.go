@@ -72,7 +72,7 @@ func filesOf(rec *recorder.Reader, id string, most int) (files []page.File, more
 		return nil, 0
 	}
 	defer diff.Close()
-	files, total, _ := page.Files(diff, nil, 0, most)
+	files, total, _ := page.Files(diff, 0, most)
 	return files, total.All() - len(files)
 }
 

@@ -266,7 +266,7 @@ func (s *Server) diffFiles(w io.Writer, rec *recorder.Reader, p diffPart, q url.
 	defer diff.Close()
 	begin, _ := strconv.Atoi(q.Get(p.id + "-files"))
 	begin = max(0, begin)
-	files, total, err := page.Files(diff, nil, begin, pageFiles)
+	files, total, err := page.Files(diff, begin, pageFiles)
 	if total.All() == 0 && err == nil {
 		s.say(w, "soft", "Nothing.")
 		return total, false
