@@ -54,12 +54,12 @@ func (c *Change) Settled() (bool, error) {
 // stands is base.stands, or else what ChangeOptions.Stands says.
 func (w *walk) stands(s *sight, path tree.Path, seen *disk.Info) (bool, error) {
 	ok, err := w.baseOf(path).stands(s, path.Name(), seen)
-	if ok || err != nil || w.asStood == nil || w.again != nil {
+	if ok || err != nil || w.Stands == nil || w.again != nil {
 		return ok, err
 	}
 	in, err := look(s.dir, path.Name())
 	same := (in == nil) == (seen == nil) && (in == nil || *in == *seen)
-	return err == nil && same && w.asStood(path) && !w.base.setBack(), err
+	return err == nil && same && w.Stands(path) && !w.base.setBack(), err
 }
 
 // aged says whether what the root has was neither written nor moved since the run began, as far
@@ -70,10 +70,10 @@ func (c *Change) aged() bool {
 
 // was is what ChangeOptions.Known says the path was when the run began.
 func (c *Change) was() (*tree.Entry, bool) {
-	if c.w.known == nil || c.w.base.setBack() {
+	if c.w.Known == nil || c.w.base.setBack() {
 		return nil, false
 	}
-	return c.w.known(c.Path)
+	return c.w.Known(c.Path)
 }
 
 // sameRules says whether the ignore rules for the path are those that the run began with.
@@ -122,16 +122,16 @@ type Tally struct {
 // directory before what is in it, else in byte order of the names. visit's error ends the
 // walk and is returned; nil: only the tally is wanted. No process may work in the layer.
 func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
-	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, keeps: o.Keeps, known: o.Known, asStood: o.Stands, maxFile: o.MaxFile, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
+	w := &walk{ChangeOptions: o, ctx: ctx, visit: visit, again: l.again, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
 	root, err := l.place.Root.Self()
 	if err != nil {
 		return w.tally, err
 	}
 	fs := l.place.Root.FileSystem()
 	if l.again != nil && o.Known != nil {
-		w.known = l.again.since(o.Known)
+		w.Known = l.again.since(o.Known)
 	}
-	w.base, w.again = base{moment: l.facts.moment, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, setBack: l.setBack}, l.again
+	w.base = base{moment: l.facts.moment, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, setBack: l.setBack}
 	name := upperName
 	if l.facts.Mechanism == Clone {
 		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
@@ -171,17 +171,12 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 
 // walk is one call of Changes.
 type walk struct {
+	ChangeOptions
 	ctx     context.Context
 	visit   func(*Change) error
 	base    base
 	again   *again  // the layer was entered; nil: it was not
 	cloned  *cloned // of a clone; nil: an overlay
-	exclude []disk.Info
-	keeps   []string
-	known   func(tree.Path) (*tree.Entry, bool)
-	asStood func(tree.Path) bool
-	maxFile int64
-	git     bool
 	tally   Tally
 	buffers [2][]byte
 }
@@ -230,18 +225,16 @@ func (w *walk) entries(l *level, names []string) error {
 
 // names lists the layer's names, and the root's where they are hidden by their absence.
 func (w *walk) names(l *level) ([]string, error) {
-	var names []string
-	if l.upper != nil {
-		list, err := l.upper.List()
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range list {
-			names = append(names, e.Name)
-		}
+	dirs := []disk.Dir{l.upper}
+	if l.hidden || w.cloned != nil && !l.kept {
+		dirs = append(dirs, l.seen.dir)
 	}
-	if l.seen.dir != nil && (l.hidden || w.cloned != nil && !l.kept) {
-		list, err := l.seen.dir.List()
+	var names []string
+	for _, dir := range dirs {
+		if dir == nil {
+			continue
+		}
+		list, err := dir.List()
 		if err != nil {
 			return nil, err
 		}
@@ -342,7 +335,7 @@ func (w *walk) leftOut(l *level, e *entry) (bool, error) {
 		return true, err
 	}
 	for _, in := range []*disk.Info{e.has, e.had} {
-		if in != nil && slices.ContainsFunc(w.exclude, in.SameFile) {
+		if in != nil && slices.ContainsFunc(w.Exclude, in.SameFile) {
 			return true, nil
 		}
 	}
@@ -372,7 +365,7 @@ func (w *walk) wrote(l *level, e *entry) (n int, err error) {
 	}
 	slices.SortFunc(list, func(a, b disk.Entry) int { return strings.Compare(a.Name, b.Name) })
 	for _, in := range list {
-		if e.name == ".decree" && slices.Contains(w.keeps, in.Name) {
+		if e.name == ".decree" && slices.Contains(w.Keeps, in.Name) {
 			continue
 		}
 		more, err := w.wroteEntry(next, in.Name)
@@ -604,16 +597,16 @@ func (w *walk) tell(l *level, e *entry) error {
 // tooLarge says whether a side of the entry is larger than is read unasked.
 func (w *walk) tooLarge(e *entry) bool {
 	large := func(in *disk.Info) bool {
-		return w.maxFile > 0 && in != nil && in.Kind == disk.Regular && in.Size > w.maxFile
+		return w.MaxFile > 0 && in != nil && in.Kind == disk.Regular && in.Size > w.MaxFile
 	}
 	if !large(e.old) && !large(e.after) {
 		return false
 	}
-	if w.known == nil {
+	if w.Known == nil {
 		return true
 	}
-	was, known := w.known(e.path)
-	return !known || was == nil || was.Size <= w.maxFile
+	was, known := w.Known(e.path)
+	return !known || was == nil || was.Size <= w.MaxFile
 }
 
 // equal compares two files, or two links. What cannot be read is not equal.
@@ -765,10 +758,10 @@ func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
 
 // knownRules says whether an ignore file is known to have been what was read.
 func (w *walk) knownRules(f ruleFile) bool {
-	if w.known == nil || w.base.setBack() {
+	if w.Known == nil || w.base.setBack() {
 		return false
 	}
-	was, known := w.known(f.path)
+	was, known := w.Known(f.path)
 	had, has := was != nil && was.Type == tree.Regular, f.in != nil && f.in.Kind == disk.Regular
 	return known && had == has && (!had || was.SHA256 == f.sum)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
@@ -88,8 +87,10 @@ func (p *Place) tryOnce(m Mechanism, unfit func() error, try func(disk.Dir) erro
 	return nil
 }
 
-// scratchMark begins the name of a directory in which something is tried.
+// scratchMark begins the name of a file or directory with which something is tried.
 const scratchMark = "probe-"
+
+func probeName() string { return scratchMark + strconv.FormatUint(rand.Uint64(), 36) }
 
 // inUse says whether a directory of the place is one in which something is being tried.
 func (p *Place) inUse(name string) bool {
@@ -109,7 +110,7 @@ func (p *Place) inUse(name string) bool {
 // like a layer that was not made to the end. It is locked meanwhile: who only looks, as doctor
 // does, tries beside a process that removes such layers, which then passes it over.
 func (p *Place) inScratch(try func(disk.Dir) error) error {
-	name := scratchMark + strconv.FormatUint(rand.Uint64(), 36)
+	name := probeName()
 	if err := p.Dir.Mkdir(name, 0o700); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (p *Place) tryShare(scratch disk.Dir) error {
 	if err != nil {
 		return err
 	}
-	name := "probe-" + strconv.FormatUint(rand.Uint64(), 36)
+	name := probeName()
 	f, err := from.Create(name, 0o600)
 	if err != nil {
 		return err
@@ -189,12 +190,7 @@ func (p *Place) remembered(key string) bool {
 	if p.Boot == "" {
 		return false
 	}
-	f, err := p.Dir.Open(worksName)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, mostWorks))
+	b, err := readFile(p.Dir, worksName, mostWorks)
 	return err == nil && strings.Contains("\n"+string(b), "\n"+key)
 }
 
@@ -205,19 +201,13 @@ func (p *Place) remember(key string) {
 		return
 	}
 	var kept []byte
-	if f, err := p.Dir.Open(worksName); err == nil {
-		b, _ := io.ReadAll(io.LimitReader(f, mostWorks))
-		f.Close()
-		for line := range bytes.Lines(b) {
-			if bytes.Contains(line, []byte(" "+p.Boot+" ")) && bytes.HasSuffix(line, []byte("\n")) {
-				kept = append(kept, line...)
-			}
+	b, _ := readFile(p.Dir, worksName, mostWorks)
+	for line := range bytes.Lines(b) {
+		if bytes.Contains(line, []byte(" "+p.Boot+" ")) && bytes.HasSuffix(line, []byte("\n")) {
+			kept = append(kept, line...)
 		}
 	}
-	_ = disk.Replace(p.Dir, worksName, disk.Replacement{Perm: 0o600}, func(f disk.File) error {
-		_, err := f.Write(append(kept, key...))
-		return err
-	})
+	_ = writeFile(p.Dir, worksName, append(kept, key...), false)
 }
 
 // explain says why the system has refused an overlay, where policy is that of the machine

@@ -81,7 +81,7 @@ func (l *Layer) Collect(ctx context.Context, o CollectOptions) (*Collected, erro
 			continue
 		}
 		if err == nil && out.Tally.Git > 0 {
-			out.Unflushed = l.FlushGit(ctx)
+			out.Unflushed = l.flushGit(ctx)
 		}
 		return out, err
 	}

@@ -2,7 +2,6 @@ package layer
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"slices"
 
@@ -30,7 +29,7 @@ type again struct {
 // which Changes later chooses the moment that a base must be older than. It is called before the
 // command is executed.
 func (l *Layer) Enter() error {
-	if err := l.mark(enteredName); err != nil {
+	if err := l.mark(); err != nil {
 		return err
 	}
 	if l.facts.Mechanism == Clone {
@@ -173,25 +172,31 @@ func (w *walk) baseOf(path tree.Path) base {
 
 // NoteEntered puts into the mark what a recovery has to know of the command that works.
 func (l *Layer) NoteEntered(note []byte) error {
-	return disk.Replace(l.dir, enteredName, disk.Replacement{Perm: 0o600}, func(f disk.File) error {
-		_, err := f.Write(note)
-		return err
-	})
+	return writeFile(l.dir, enteredName, note, false)
 }
 
 // EnteredBy is what NoteEntered has noted; empty where the command was not started.
 func (l *Layer) EnteredBy() ([]byte, error) {
-	f, err := l.dir.Open(enteredName)
-	if err != nil {
-		return nil, err
+	return readFile(l.dir, enteredName, 1<<12)
+}
+
+// mark makes the file, empty, where it is not there yet.
+func (l *Layer) mark() error {
+	f, err := disk.CreateFile(l.dir, enteredName, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
 	}
-	defer f.Close()
-	const most = 1 << 12
-	return io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Entered says whether the layer was entered, and not left since.
-func (l *Layer) Entered() (bool, error) { return l.marked(enteredName) }
+func (l *Layer) Entered() (bool, error) {
+	in, err := look(l.dir, enteredName)
+	return in != nil, err
+}
 
 // Leave takes the mark away, when what the command did is recorded.
 func (l *Layer) Leave() error {

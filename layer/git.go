@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 
@@ -22,9 +21,9 @@ func (l *Layer) GitChanges(ctx context.Context, visit func(*Change) error) error
 	return err
 }
 
-// FlushGit makes durable what the layer has of its own in the root's .git, and that it is a layer: nothing else has the commits
+// flushGit makes durable what the layer has of its own in the root's .git, and that it is a layer: nothing else has the commits
 // of its run.
-func (l *Layer) FlushGit(ctx context.Context) error {
+func (l *Layer) flushGit(ctx context.Context) error {
 	above := map[string]bool{".": true} // the directories of what is flushed
 	err := l.GitChanges(ctx, func(c *Change) error {
 		for dir := path.Dir(string(c.Path)); !above[dir]; dir = path.Dir(dir) {
@@ -92,50 +91,22 @@ const gitName = "git"
 // MarkGit notes, durably, what of the layer's .git is being published; after a death it has to be
 // finished by that note.
 func (l *Layer) MarkGit(note []byte) error {
-	return disk.Replace(l.dir, gitName, disk.Replacement{Perm: 0o600, Flush: true}, func(f disk.File) error {
-		_, err := f.Write(note)
-		return err
-	})
+	return writeFile(l.dir, gitName, note, true)
 }
 
 // GitMark is the note if MarkGit was called, and UnmarkGit not since.
 func (l *Layer) GitMark() (note []byte, marked bool, err error) {
-	f, err := l.dir.Open(gitName)
+	note, err = readFile(l.dir, gitName, 64<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	const most = 64 << 20
-	note, err = io.ReadAll(io.LimitReader(f, most))
 	return note, err == nil, err
 }
 
 // UnmarkGit takes the mark away.
 func (l *Layer) UnmarkGit() error { return l.unmark(gitName) }
 
-// mark makes an empty file in the layer's own directory.
-func (l *Layer) mark(name string) error {
-	f, err := disk.CreateFile(l.dir, name, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-func (l *Layer) marked(name string) (bool, error) {
-	_, err := l.dir.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
+// unmark removes a file of the layer's own directory, if it is there.
 func (l *Layer) unmark(name string) error {
 	err := l.dir.Remove(name)
 	if errors.Is(err, fs.ErrNotExist) {

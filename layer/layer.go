@@ -332,6 +332,24 @@ func (l *Layer) readFacts() error {
 	return nil
 }
 
+// readFile reads a file, or its first bytes where it has more than most.
+func readFile(dir disk.Dir, name string, most int64) ([]byte, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// writeFile puts a file in the place of the one that is there.
+func writeFile(dir disk.Dir, name string, data []byte, flush bool) error {
+	return disk.Replace(dir, name, disk.Replacement{Perm: 0o600, Flush: flush}, func(f disk.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
 // Names lists the layers in no order, and what dead processes left or somebody put in a layer's
 // place: Open refuses that.
 func (p *Place) Names() (names []string, err error) {
