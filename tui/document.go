@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -114,7 +113,7 @@ func (d *document) scanAll(ctx context.Context, grown func()) error {
 		line, facts, err := s.next()
 		if errors.Is(err, io.EOF) {
 			d.mu.Lock()
-			d.sum = sumOf(sum)
+			d.sum = tree.Hash(sum.Sum(nil))
 			d.mu.Unlock()
 			return nil
 		}
@@ -126,8 +125,6 @@ func (d *document) scanAll(ctx context.Context, grown func()) error {
 		}
 	}
 }
-
-func sumOf(h hash.Hash) tree.Hash { return tree.Hash(h.Sum(nil)) }
 
 // add notes a row.
 func (d *document) add(before scanState, line diffLine, facts []byte) error {
@@ -188,6 +185,12 @@ func (d *document) state() (rows, sections int, whole bool, err error) {
 	return d.rows, len(d.sections), d.whole, d.err
 }
 
+// size is how many rows and sections are known.
+func (d *document) size() (rows, sections int) {
+	rows, sections, _, _ = d.state()
+	return rows, sections
+}
+
 // counts are how many files and directories it changes; a path that becomes a file or a directory is both.
 func (d *document) counts() (files, directories int) {
 	d.mu.Lock()
@@ -227,7 +230,7 @@ func (d *document) section(i int) section {
 func (d *document) lines(from, n int) ([]diffLine, error) {
 	d.reading.Lock()
 	defer d.reading.Unlock()
-	rows, _, _, _ := d.state()
+	rows, _ := d.size()
 	from = max(0, min(from, rows))
 	n = min(n, rows-from)
 	if from >= d.begun && from+n <= d.begun+len(d.held) {

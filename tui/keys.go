@@ -52,14 +52,8 @@ func (m *model) moveKey(name string) (tea.Cmd, bool) {
 		return nil, true
 	}
 	switch name {
-	case "tab":
-		m.focus = (m.focus + 1) % 3
-		if m.focus != inTimeline && m.record.doc == nil {
-			m.focus = inTimeline
-		}
-		return nil, true
-	case "shift+tab":
-		m.focus = (m.focus + 2) % 3
+	case "tab", "shift+tab":
+		m.focus = (m.focus + map[string]pane{"tab": 1, "shift+tab": 2}[name]) % 3
 		if m.focus != inTimeline && m.record.doc == nil {
 			m.focus = inTimeline
 		}
@@ -118,7 +112,7 @@ func (m *model) move(by int) tea.Cmd {
 	cmd := m.opened()
 	if l.next != "" && !l.loading && l.cursor > n-perPage/3 {
 		l.loading = true
-		return tea.Batch(cmd, m.loading(l.next, false))
+		return tea.Batch(cmd, m.loading(l.next))
 	}
 	return cmd
 }
@@ -182,7 +176,7 @@ func (m *model) filterBy(text string) (tea.Cmd, error) {
 		return nil, err
 	}
 	m.list.rows, m.list.next, m.list.cursor, m.list.top = nil, "", 0, 0
-	return m.loading("", true), nil
+	return m.loading(""), nil
 }
 
 // operations are the keys that plan one.
@@ -300,7 +294,7 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 
 func (m *model) checkpointKey() tea.Cmd {
 	if why := m.barred["checkpoint"]; why != "" {
-		m.toast, m.bad = why, true
+		m.refuse(why)
 		return nil
 	}
 	return m.prompt("Description (may be empty):", "", func(text string) (tea.Cmd, error) {

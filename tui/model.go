@@ -122,7 +122,7 @@ func newModel(ctx context.Context, o Options) *model {
 	if err := m.setFilter(o.Filter); err != nil {
 		m.list.err = err
 	}
-	m.take(m.load("", perPage, true))
+	m.take(m.loading("")().(pageMsg))
 	m.closeRecord() // Init opens it, with what reads it
 	return m
 }
@@ -132,14 +132,13 @@ type (
 	pageMsg struct {
 		page   *timeline.Page
 		typed  string // the filter that it is of
-		cursor string
 		first  bool
 		barred map[string]string
 		err    error
 	}
 	tickMsg time.Time
 	// loadedMsg: more of a document is known.
-	loadedMsg struct{ doc *document }
+	loadedMsg struct{}
 	doneMsg   struct {
 		text string
 		err  error
@@ -157,27 +156,18 @@ func (m *model) tick() tea.Cmd {
 	return tea.Tick(everySecond, func(t time.Time) tea.Msg { return tickMsg(t) })
 }
 
-// load reads a page of the timeline.
-func (m *model) load(cursor string, limit int, first bool) tea.Msg {
-	f := m.list.filter
-	f.Now = m.Now()
-	return m.page(f, m.list.typed, cursor, limit, first)
-}
-
-func (m *model) page(f timeline.Filter, typed, cursor string, limit int, first bool) tea.Msg {
-	msg := pageMsg{typed: typed, cursor: cursor, first: first}
-	msg.page, msg.err = timeline.List(m.ctx, m.Read, f, cursor, limit)
-	if first && msg.err == nil {
-		msg.barred, msg.err = timeline.Barred(m.Read)
-	}
-	return msg
-}
-
-// loading reads a page beside the screen.
-func (m *model) loading(cursor string, first bool) tea.Cmd {
+// loading reads the page of the timeline behind the cursor, "" for the first, beside the screen.
+func (m *model) loading(cursor string) tea.Cmd {
 	f, typed := m.list.filter, m.list.typed
 	f.Now = m.Now()
-	return func() tea.Msg { return m.page(f, typed, cursor, perPage, first) }
+	return func() tea.Msg {
+		msg := pageMsg{typed: typed, first: cursor == ""}
+		msg.page, msg.err = timeline.List(m.ctx, m.Read, f, cursor, perPage)
+		if msg.first && msg.err == nil {
+			msg.barred, msg.err = timeline.Barred(m.Read)
+		}
+		return msg
+	}
 }
 
 func (m *model) setFilter(text string) error {
@@ -204,11 +194,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.list.loading {
 			return m, m.tick()
 		}
-		return m, tea.Batch(m.tick(), m.loading("", true))
+		return m, tea.Batch(m.tick(), m.loading(""))
 	case pageMsg:
 		return m, m.take(msg)
 	case loadedMsg:
-		m.loaded(msg)
+		m.loaded()
 	case recorder.Event:
 		m.progress(msg)
 	case plannedMsg:
@@ -217,7 +207,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.performed(msg)
 	case doneMsg:
 		m.done(msg)
-		return m, m.loading("", true)
+		return m, m.loading("")
 	case blameMsg:
 		m.blame(msg)
 	case healthMsg:
@@ -229,8 +219,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // take puts a page of the timeline in its place.
-func (m *model) take(got tea.Msg) tea.Cmd {
-	msg := got.(pageMsg)
+func (m *model) take(msg pageMsg) tea.Cmd {
 	l := &m.list
 	if msg.typed != l.typed {
 		return nil // of another filter
@@ -303,9 +292,10 @@ func (m *model) history() history.Reader { return m.Read.History() }
 func (m *model) say(format string, args ...any) { m.toast, m.bad = fmt.Sprintf(format, args...), false }
 
 // fail says what did not work, and what can be done about it.
-func (m *model) fail(err error) {
-	m.toast, m.bad = sayError(err), true
-}
+func (m *model) fail(err error) { m.refuse(sayError(err)) }
+
+// refuse says why something cannot be done.
+func (m *model) refuse(why string) { m.toast, m.bad = why, true }
 
 // sayError is an error with its hint, in a line.
 func sayError(err error) string {

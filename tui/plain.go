@@ -216,7 +216,7 @@ func (t *talk) newCheckpoint(text string) error {
 		line = append(line, "-d", text)
 	}
 	t.say("Creating a checkpoint records the files as they are now. Nothing is changed.\nthe same, typed: %s", clean(tree.ShellWords(line)))
-	if !t.yes("do it") {
+	if !t.yes() {
 		return nil
 	}
 	if err := t.checkpoint(t.ctx, text); err != nil {
@@ -227,8 +227,8 @@ func (t *talk) newCheckpoint(text string) error {
 }
 
 // yes asks for a y; anything else is no.
-func (t *talk) yes(question string) bool {
-	answer, ok := t.ask(question + "? y or n")
+func (t *talk) yes() bool {
+	answer, ok := t.ask("do it? y or n")
 	if ok && strings.EqualFold(answer, "y") {
 		return true
 	}
@@ -379,7 +379,7 @@ func (s *shownRecord) help() []helpLine {
 }
 
 func (s *shownRecord) files() {
-	_, n, _, _ := s.doc.state()
+	_, n := s.doc.size()
 	for i := range n {
 		sec := s.doc.section(i)
 		line := fmt.Sprintf("%d  %s  %s", i+1, sec.word, view.ShownPath(sec.path))
@@ -430,7 +430,7 @@ func (s *shownRecord) file(word string) (int, error) {
 	if s.doc == nil {
 		return 0, errors.New("it has no files")
 	}
-	_, n, _, _ := s.doc.state()
+	_, n := s.doc.size()
 	i, err := strconv.Atoi(word)
 	if err != nil || i < 1 || i > n {
 		return 0, fmt.Errorf("%q is no number of a file; there are %d", clean(word), n)
@@ -442,7 +442,7 @@ func (s *shownRecord) diff(rest string) error {
 	if s.doc == nil {
 		return errors.New("it has no diff")
 	}
-	rows, n, _, _ := s.doc.state()
+	rows, n := s.doc.size()
 	from := 0
 	if rest != "" {
 		i, err := s.file(rest)
@@ -537,7 +537,7 @@ func (s *shownRecord) markWord(k marks, word string) error {
 	case !actable(s.row):
 		return errors.New(outsideMarks)
 	}
-	_, n, _, _ := s.doc.state()
+	_, n := s.doc.size()
 	if word[0] == '"' {
 		raw, ok := tree.ParseQuoted(word)
 		if !ok {
@@ -624,7 +624,7 @@ func (s *shownRecord) setLabel(name string) error {
 		return err
 	}
 	s.say("The label '%s' will name record %s.\nthe same, typed: %s", clean(name), s.row.ID, clean(tree.ShellWords([]string{"decree", "label", name, s.row.ID})))
-	if !s.yes("do it") {
+	if !s.yes() {
 		return nil
 	}
 	if err := s.label(s.ctx, name, s.row.ID); err != nil {
@@ -683,7 +683,7 @@ func (t *talk) planned(operation string, make func() (*planner.Planned, error)) 
 func (t *talk) confirm(p *planner.Planned) error {
 	for {
 		t.sayPlan(p)
-		if len(p.Drafts) == 0 && len(p.Paths) == 0 || !t.yes("do it") {
+		if len(p.Drafts) == 0 && len(p.Paths) == 0 || !t.yes() {
 			return nil
 		}
 		done, err := t.plans.Perform(t.ctx, p.ID)
@@ -785,7 +785,7 @@ func (t *talk) chooseHunks(id, operation string) (marks, error) {
 	if err := doc.index(t.ctx, func() {}); err != nil {
 		return nil, err
 	}
-	_, n, _, _ := doc.state()
+	_, n := doc.size()
 	for i := range n {
 		sec := doc.section(i)
 		if err := t.chooseOf(doc, i, sec, k, operation); err != nil {
@@ -796,7 +796,7 @@ func (t *talk) chooseHunks(id, operation string) (marks, error) {
 }
 
 func (t *talk) chooseOf(doc *document, i int, sec section, k marks, operation string) error {
-	end, n, _, _ := doc.state()
+	end, n := doc.size()
 	if i+1 < n {
 		end = doc.section(i + 1).row
 	}

@@ -70,16 +70,16 @@ func (m *model) opened() tea.Cmd {
 // index reads a document beside the screen.
 func (m *model) index(ctx context.Context, doc *document) tea.Cmd {
 	return func() tea.Msg {
-		err := doc.index(ctx, func() { m.send(loadedMsg{doc}) })
+		err := doc.index(ctx, func() { m.send(loadedMsg{}) })
 		if err != nil && errors.Is(err, context.Canceled) {
 			return nil
 		}
-		return loadedMsg{doc}
+		return loadedMsg{}
 	}
 }
 
 // loaded looks at what more is known of the documents on the screen.
-func (m *model) loaded(loadedMsg) {
+func (m *model) loaded() {
 	m.record.settle(m.record.source.want)
 	if m.sheet != nil {
 		m.sheet.settle(tree.Hash{})
@@ -121,7 +121,7 @@ func (v *diffView) moveFile(by int) {
 	if v.doc == nil {
 		return
 	}
-	_, n, _, _ := v.doc.state()
+	_, n := v.doc.size()
 	if n == 0 {
 		return
 	}
@@ -135,7 +135,7 @@ func (v *diffView) moveLine(by int) {
 	if v.doc == nil {
 		return
 	}
-	rows, n, _, _ := v.doc.state()
+	rows, n := v.doc.size()
 	if n == 0 {
 		return
 	}
@@ -159,7 +159,7 @@ func (v *diffView) path() tree.Path {
 	if v.doc == nil {
 		return ""
 	}
-	if _, n, _, _ := v.doc.state(); v.file >= n {
+	if _, n := v.doc.size(); v.file >= n {
 		return ""
 	}
 	return v.doc.section(v.file).path
@@ -251,7 +251,7 @@ func (v *diffView) markAll() {
 		clear(v.marks)
 		return
 	}
-	_, n, _, _ := v.doc.state()
+	_, n := v.doc.size()
 	for i := range n {
 		v.marks[v.doc.section(i).path] = map[int]bool{whole: true}
 	}
@@ -262,7 +262,7 @@ func (v *diffView) nextHunk(by int) {
 	if v.doc == nil {
 		return
 	}
-	rows, _, _, _ := v.doc.state()
+	rows, _ := v.doc.size()
 	for at := v.line + by; at >= 0 && at < rows; at += by {
 		lines, err := v.doc.lines(at, 1)
 		if err != nil || len(lines) == 0 {

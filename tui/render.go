@@ -418,7 +418,7 @@ func (m *model) recordLines(x, columns, rows int) []string {
 	if p.doc == nil {
 		return out
 	}
-	_, files, _, _ := p.doc.state()
+	_, files := p.doc.size()
 	room := rows - len(out) - 2
 	shown := min(files, max(3, room/3))
 	if m.focus == inFiles && m.width < wide {
@@ -550,7 +550,7 @@ func (m *model) diffLines(v *diffView, x, columns, rows, y int, focused bool) []
 	if v.doc == nil || rows <= 0 {
 		return nil
 	}
-	all, _, _, _ := v.doc.state()
+	all, _ := v.doc.size()
 	if focused || v.lineTop > all {
 		v.lineTop = scrolled(v.lineTop, v.line, rows, all)
 	}

@@ -52,7 +52,7 @@ type (
 // act begins an operation on the row at the cursor: it is planned, and shown.
 func (m *model) act(operation string) tea.Cmd {
 	if why := m.barred[operation]; why != "" {
-		m.toast, m.bad = why, true
+		m.refuse(why)
 		return nil
 	}
 	q, why := requestFor(operation, m.target(operation))
@@ -195,7 +195,7 @@ func (m *model) planned(msg plannedMsg) tea.Cmd {
 	case errors.As(msg.err, &stale) && len(msg.request.Marks) > 0: // the new plan would be about more than was marked
 		m.closeSheet()
 		m.say("%s", marksAreStale)
-		return m.loading("", true)
+		return m.loading("")
 	case errors.As(msg.err, &stale):
 		cmd := m.show(stale.New)
 		m.sheet.notes = append([]string{"The files or the records changed meanwhile: this is the new plan."}, m.sheet.notes...)
@@ -229,7 +229,7 @@ func conflictSheet(q planner.Request, c *planner.ConflictError) *sheet {
 func (m *model) show(p *planner.Planned) tea.Cmd {
 	m.closeSheet()
 	s := &sheet{title: titles[p.Request.Operation], request: p.Request, id: p.ID, question: p.Question, command: p.Command, hunks: choosesHunks(p.Request.Operation) && len(p.Request.Marks) == 0}
-	s.nothing = len(p.Drafts) == 0 && p.Created+p.Modified+p.Deleted == 0 && !moves(p)
+	s.nothing = len(p.Drafts) == 0 && p.Created+p.Modified+p.Deleted == 0 && len(p.Paths) == 0 // directories are not counted
 	for _, n := range p.Notes {
 		s.notes = append(s.notes, clean(n))
 	}
@@ -242,9 +242,6 @@ func (m *model) show(p *planner.Planned) tea.Cmd {
 	m.sheet = s
 	return m.index(ctx, s.doc)
 }
-
-// moves says whether a plan has something to do: directories are not counted.
-func moves(p *planner.Planned) bool { return len(p.Paths) > 0 }
 
 func (m *model) closeSheet() {
 	if s := m.sheet; s != nil && s.end != nil {
@@ -307,7 +304,7 @@ func (m *model) performed(msg performedMsg) tea.Cmd {
 	case msg.err != nil:
 		m.closeSheet()
 		m.fail(msg.err)
-		return m.loading("", true)
+		return m.loading("")
 	}
 	m.closeSheet()
 	m.record.marks = marks{}
@@ -318,7 +315,7 @@ func (m *model) performed(msg performedMsg) tea.Cmd {
 		}
 	}
 	m.say("%s", text)
-	return m.loading("", true)
+	return m.loading("")
 }
 
 // did are the operations when they are done.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"decree/plan"
 	"decree/view"
 )
 
@@ -67,4 +68,15 @@ func ends(left, right string, columns int) string {
 // wrapped breaks a text into lines.
 func wrapped(text string, columns int) []string {
 	return strings.Split(ansi.Wrap(text, max(columns, 10), ""), "\n")
+}
+
+// itemLine is a path of a plan and what is in its way.
+func itemLine(it plan.Item) string {
+	text := view.ShownPath(it.Path)
+	if it.Reason != "" {
+		text += "  " + clean(it.Reason)
+	} else {
+		text += "  " + clean(string(it.Verdict))
+	}
+	return text
 }
