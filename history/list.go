@@ -139,15 +139,14 @@ func (h *History) listNow(o ListOptions) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := h.runs()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	k, err := h.looker(l, names)
+	if err != nil {
 		return nil, err
 	}
-	if err == nil {
-		defer runs.Close()
-	}
+	defer k.close()
+	k.keep, k.of = o.keeps(), o.Of
 	out := &Listing{Foreign: late.Foreign, Unknown: len(l.unknown)}
-	out.gather(&looker{h: h, l: l, names: names, runs: runs, keep: o.keeps(), of: o.Of}, l.before(o.Before), o.Limit, strays)
+	out.gather(k, l.before(o.Before), o.Limit, strays)
 	out.Damaged = append(out.Damaged, late.Damaged...)
 	out.Newer = append(out.Newer, late.Newer...)
 	return out, nil
@@ -170,22 +169,15 @@ type runState struct {
 
 // inspect looks at the run.json of every row.
 func (h *History) inspect(l *log, names *runNames) ([]runState, error) {
-	states := make([]runState, len(l.rows))
-	runs, err := h.runs()
-	if errors.Is(err, fs.ErrNotExist) {
-		for i := range states {
-			states[i].state = missing
-		}
-		return states, nil
-	}
+	k, err := h.looker(l, names)
 	if err != nil {
 		return nil, err
 	}
-	defer runs.Close()
+	defer k.close()
+	states := make([]runState, len(l.rows))
 	parallel(len(l.rows), func(from, to int) {
 		for i := from; i < to; i++ {
-			there, kind := names.at(i, l.rows[i], runs)
-			states[i] = h.inspectRow(runs, l.rows[i], there, kind)
+			states[i] = k.state(i, l.rows[i])
 		}
 	})
 	return states, nil
@@ -268,14 +260,12 @@ func (h *History) Newer() (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := h.runs()
-	if err == nil {
-		defer runs.Close()
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	k, err := h.looker(l, names)
+	if err != nil {
 		return nil, err
 	}
+	defer k.close()
 	out := map[string]bool{}
-	k := &looker{h: h, l: l, names: names, runs: runs}
 	for i, s := range k.look(0, len(l.rows)) {
 		if s.state == newer {
 			out[l.rows[i].id()] = true
@@ -346,6 +336,27 @@ type looker struct {
 	of    []Mark
 }
 
+// looker looks at the rows of l; names are what lies in .decree/runs, nil where that is asked of each row.
+func (h *History) looker(l *log, names *runNames) (*looker, error) {
+	runs, err := h.runsIfAny()
+	return &looker{h: h, l: l, names: names, runs: runs}, err
+}
+
+func (k *looker) close() {
+	if k.runs != nil {
+		k.runs.Close()
+	}
+}
+
+// state is how the run.json of row i stands.
+func (k *looker) state(i int, r row) runState {
+	if k.runs == nil {
+		return runState{state: missing}
+	}
+	there, kind := k.names.at(i, r, k.runs)
+	return k.h.inspectRow(k.runs, r, there, kind)
+}
+
 func (k *looker) want(r *Record) bool { return k.keep == nil || k.keep(r) }
 
 // looked is what there is to a row: its record, nil if that is damaged or not wanted.
@@ -369,12 +380,7 @@ func (k *looker) row(i int, r row) (l looked) {
 	if len(k.of) > 0 && !slices.ContainsFunc(k.of, func(m Mark) bool { return bytes.Contains(r.line, m) }) {
 		return l
 	}
-	l.state = missing
-	if k.runs != nil {
-		there, kind := k.names.at(i, r, k.runs)
-		l.runState = k.h.inspectRow(k.runs, r, there, kind)
-	}
-	if l.state == damaged || l.state == newer || l.state == unparsed {
+	if l.runState = k.state(i, r); l.state == damaged || l.state == newer || l.state == unparsed {
 		return l
 	}
 	rec, err := r.record()
