@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"slices"
 
-	"decree/disk"
 	"decree/jsonread"
 	"decree/manifest"
 	"decree/project"
@@ -422,21 +422,12 @@ func (c *Conversion) Replace() error {
 	return err
 }
 
-func (c *Conversion) write(f disk.File) error {
-	var buf []byte
+func (c *Conversion) write(w *bufio.Writer) {
 	for _, l := range c.lines {
 		if l.line != nil {
-			buf = l.line.append(buf)
+			_, _ = w.Write(l.line.append(w.AvailableBuffer()))
 		} else {
-			buf = append(append(buf, l.raw...), '\n')
-		}
-		if len(buf) >= 1<<20 {
-			if _, err := f.Write(buf); err != nil {
-				return err
-			}
-			buf = buf[:0]
+			writeLine(w, l.raw)
 		}
 	}
-	_, err := f.Write(buf)
-	return err
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -357,34 +358,28 @@ func (l *log) mostlyDead() bool { return l.size > compactMin && l.dead > l.size/
 // compact writes the lines of the records that are not gone into a new file in the log's
 // place, as they are, and behind them what the others have said of these.
 func (l *log) compact(store disk.Dir) error {
-	return l.rewrite(store, func(f disk.File) error { return l.writeLive(f) })
+	return l.rewrite(store, l.writeLive)
 }
 
-// rewrite puts a new file in the log's place, with what write writes and the damaged lines behind it. A death before the
-// rename leaves the old one as it was.
-func (l *log) rewrite(store disk.Dir, write func(disk.File) error) error {
+// rewrite puts a new file in the log's place, with what write writes, whose errors its Flush has, and the damaged lines behind
+// it. A death before the rename leaves the old one as it was.
+func (l *log) rewrite(store disk.Dir, write func(*bufio.Writer)) error {
 	return disk.Replace(store, logFile, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
-		if err := write(f); err != nil {
+		w := bufio.NewWriterSize(f, logBlock)
+		write(w)
+		if err := w.Flush(); err != nil {
 			return err
 		}
 		return l.copyParts(store, l.broken.parts, f)
 	})
 }
 
-func (l *log) writeLive(w io.Writer) error {
-	const chunk = 1 << 20
-	var buf []byte
+func (l *log) writeLive(w *bufio.Writer) {
 	for _, r := range slices.Concat(l.gone, l.rows) {
-		buf = append(append(buf, r.line...), '\n')
-		if len(buf) >= chunk {
-			if _, err := w.Write(buf); err != nil {
-				return err
-			}
-			buf = buf[:0]
-		}
+		writeLine(w, r.line)
 	}
 	for _, b := range l.unknown {
-		buf = append(append(buf, b...), '\n')
+		writeLine(w, b)
 	}
 	rest := &line{op: opCompact, given: l.given[max(0, len(l.given)-givenKept):]}
 	for _, r := range l.rows {
@@ -392,15 +387,18 @@ func (l *log) writeLive(w io.Writer) error {
 			rest.effects = append(rest.effects, r.later)
 		}
 		if len(rest.effects) == effectsOfALine {
-			buf = rest.append(buf)
+			_, _ = w.Write(rest.append(w.AvailableBuffer()))
 			rest = &line{op: opCompact}
 		}
 	}
 	if len(rest.effects) > 0 || len(rest.given) > 0 {
-		buf = rest.append(buf)
+		_, _ = w.Write(rest.append(w.AvailableBuffer()))
 	}
-	_, err := w.Write(buf)
-	return err
+}
+
+func writeLine(w *bufio.Writer, text []byte) {
+	_, _ = w.Write(text)
+	_ = w.WriteByte('\n')
 }
 
 // effectsOfALine is how many records a line of a compaction speaks of, so that none comes near to mostLine.
