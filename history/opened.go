@@ -187,27 +187,21 @@ type damagedOpen struct{ error }
 func (e *damagedOpen) Unwrap() error { return e.error }
 
 // openNames are the ids that have an open record, readable or not.
-func (h *History) openNames() ([]string, error) {
-	dir, err := h.p.Store.OpenDir(openDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	list, err := dir.List()
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, e := range list {
-		if id, ok := strings.CutSuffix(e.Name, openSuffix); ok && IsID(id) {
-			ids = append(ids, id)
+func (h *History) openNames() (ids []string, err error) {
+	err = h.inStore(openDir, func(dir disk.Dir) error {
+		list, err := dir.List()
+		if err != nil {
+			return err
 		}
-	}
+		for _, e := range list {
+			if id, ok := strings.CutSuffix(e.Name, openSuffix); ok && IsID(id) {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
 	slices.Sort(ids)
-	return ids, nil
+	return ids, err
 }
 
 // ListOpen returns the open records, oldest first, and the damaged ones. One that
@@ -288,16 +282,28 @@ func (h *History) hasBesideOpen(name string) (bool, error) {
 }
 
 // inOpen has look look at a file beside the open records; false when there is none.
-func (h *History) inOpen(look func(dir disk.Dir) error) (bool, error) {
-	dir, err := h.p.Store.OpenDir(openDir)
-	if err == nil {
-		defer dir.Close()
-		err = look(dir)
-	}
+func (h *History) inOpen(look func(dir disk.Dir) error) (found bool, err error) {
+	err = h.inStore(openDir, func(dir disk.Dir) error {
+		err := look(dir)
+		if found = err == nil; errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return found, err
+}
+
+// inStore calls do with a directory of the store, unless there is none.
+func (h *History) inStore(name string, do func(dir disk.Dir) error) error {
+	dir, err := h.p.Store.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
-	return err == nil, err
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return do(dir)
 }
 
 // Tidy removes what a death has left in the store and in .decree: drafts of
@@ -305,9 +311,6 @@ func (h *History) inOpen(look func(dir disk.Dir) error) (bool, error) {
 // closed; and a file that earlier versions kept. Every writer of these holds the project's lock, as the caller must.
 // Drafts of what is written without the lock stay, and are removed by who writes there next.
 func (h *History) Tidy() error {
-	draft := func(names ...string) func(string) bool {
-		return func(name string) bool { return slices.Contains(names, name) }
-	}
 	if err := tidy(h.p.Store, func(name string) bool {
 		draft, ok := strings.CutSuffix(name, draftSuffix)
 		return ok && !slices.Contains(unlocked, draft) || disk.IsProbe(name) || name == oldIndex
@@ -315,39 +318,26 @@ func (h *History) Tidy() error {
 		return err
 	}
 	if h.p.Decree != nil { // where a person's own files lie too
-		if err := tidy(h.p.Decree, draft("project.json"+draftSuffix, ".gitignore"+draftSuffix)); err != nil {
+		own := []string{disk.Draft("project.json"), disk.Draft(".gitignore")}
+		if err := tidy(h.p.Decree, func(name string) bool { return slices.Contains(own, name) }); err != nil {
 			return err
 		}
 	}
-	dir, err := h.p.Store.OpenDir(openDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
 	open, err := h.openNames()
 	if err != nil {
 		return err
 	}
-	return tidy(dir, func(name string) bool {
-		id, leader := strings.CutSuffix(name, leaderMark)
-		return leader && !slices.Contains(open, id) || strings.HasSuffix(name, draftSuffix)
+	return h.inStore(openDir, func(dir disk.Dir) error {
+		return tidy(dir, func(name string) bool {
+			id, leader := strings.CutSuffix(name, leaderMark)
+			return leader && !slices.Contains(open, id) || strings.HasSuffix(name, draftSuffix)
+		})
 	})
 }
 
 // TidyProbes removes the probes of the clock that a death has left in a directory of the store, if that is there.
 func (h *History) TidyProbes(in string) error {
-	dir, err := h.p.Store.OpenDir(in)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return tidy(dir, disk.IsProbe)
+	return h.inStore(in, func(dir disk.Dir) error { return tidy(dir, disk.IsProbe) })
 }
 
 // unlocked are what is written without the project's lock: by the daemon, and by backups, which take long.
@@ -394,21 +384,15 @@ func (h *History) Abandon(id string) error {
 }
 
 func (h *History) removeOpen(id string) error {
-	dir, err := h.p.Store.OpenDir(openDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	// The leader goes last: without it a recovery would take a live command for dead.
-	for _, name := range []string{id + openSuffix, id + leaderMark} {
-		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	return h.inStore(openDir, func(dir disk.Dir) error {
+		// The leader goes last: without it a recovery would take a live command for dead.
+		for _, name := range []string{id + openSuffix, id + leaderMark} {
+			if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
-	}
-	return dir.Sync()
+		return dir.Sync()
+	})
 }
 
 // damagedSuffix is that of open records that were set aside.
