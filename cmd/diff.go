@@ -273,4 +273,4 @@ func (d *diffSource) copy(w io.Writer) error {
 }
 
 // diffVersion is the first line of every changes.diff that is not empty.
-const diffVersion = "# decree changes 1\n"
+const diffVersion = patch.VersionLine + "\n"

@@ -12,11 +12,6 @@ import (
 	"decree/tree"
 )
 
-const factMark = "# decree: "
-
-// maxFact bounds a fact's line: two targets and a path, all octal-quoted.
-const maxFact = 1 << 20
-
 // factReaders are kept: a look at the past of a path reads a diff a record, most of them short.
 var factReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
 
@@ -30,17 +25,17 @@ func Facts(r io.Reader, each func(*patch.Section) bool) error {
 	defer factReaders.Put(in)
 	for n := 1; ; n++ {
 		b, err := in.ReadSlice('\n')
-		isFact := bytes.HasPrefix(b, []byte(factMark))
+		isFact := bytes.HasPrefix(b, []byte(patch.FactsPrefix))
 		var long []byte
 		for errors.Is(err, bufio.ErrBufferFull) {
-			if isFact && len(long) < maxFact {
+			if isFact && len(long) < patch.MaxFacts {
 				long = append(long, b...)
 			}
 			b, err = in.ReadSlice('\n')
 		}
 		if isFact {
 			b = append(long, b...)
-			f, ferr := patch.ParseFacts(bytes.TrimSpace(b[len(factMark):]))
+			f, ferr := patch.ParseFacts(bytes.TrimSpace(b[len(patch.FactsPrefix):]))
 			if ferr != nil {
 				return fmt.Errorf("changes.diff: %w", &patch.SyntaxError{Line: n, Reason: ferr.Error()})
 			}

@@ -55,16 +55,11 @@ func NewScanner(diff io.Reader) *Scanner {
 	return &Scanner{in: bufio.NewReaderSize(diff, 64<<10), line: Line{Index: -1}}
 }
 
-const factsPrefix = "# decree: "
-
-// maxFacts bounds the line of a section's facts, as patch does.
-const maxFacts = 1 << 20
-
 // Next returns the next line, or io.EOF. What is malformed is a *patch.SyntaxError. The
 // Line is the Scanner's own and has other contents after the next call.
 func (s *Scanner) Next() (*Line, error) {
 	for {
-		prefix, err := s.in.Peek(len(factsPrefix))
+		prefix, err := s.in.Peek(len(patch.FactsPrefix))
 		if len(prefix) == 0 {
 			return nil, err
 		}
@@ -76,7 +71,7 @@ func (s *Scanner) Next() (*Line, error) {
 			continue
 		}
 		switch {
-		case string(prefix) == factsPrefix:
+		case string(prefix) == patch.FactsPrefix:
 			return s.section()
 		case s.line.Section == nil:
 			return nil, s.malformed("a section expected")
@@ -134,14 +129,14 @@ func (s *Scanner) take(most int) (text []byte, left int, err error) {
 }
 
 func (s *Scanner) section() (*Line, error) {
-	text, left, err := s.take(maxFacts)
+	text, left, err := s.take(patch.MaxFacts)
 	if err != nil {
 		return nil, err
 	}
 	if left > 0 {
 		return nil, s.malformed("a section's facts are too long")
 	}
-	sec, err := patch.ParseFacts(text[len(factsPrefix):])
+	sec, err := patch.ParseFacts(text[len(patch.FactsPrefix):])
 	if err != nil {
 		return nil, s.malformed(err.Error())
 	}

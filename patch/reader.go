@@ -28,10 +28,6 @@ type Reader struct {
 	peekErr error  // what a look ahead met, for the next readLine
 }
 
-// maxFacts bounds a "# decree:" line. Two quoted paths and two targets of the largest size
-// stay far below it.
-const maxFacts = 1 << 20
-
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 1<<16)}
@@ -99,14 +95,14 @@ func (r *Reader) next() (*Section, error) {
 	}
 	offset := r.offset
 	r.raw = nil
-	line, err := r.readLine(maxFacts)
+	line, err := r.readLine(MaxFacts)
 	if errors.Is(err, errEnd) && r.line == 1 {
 		return nil, r.syntax("a section expected", nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	data, ok := bytes.CutPrefix(line, []byte(decreePrefix))
+	data, ok := bytes.CutPrefix(line, []byte(FactsPrefix))
 	if !ok {
 		return nil, r.syntax(`"# decree:" line expected`, line)
 	}

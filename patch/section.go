@@ -13,10 +13,16 @@ import (
 // the Raw bytes of any of the sections, in order, are a diff again.
 const VersionLine = "# decree changes 1"
 
+// FactsPrefix begins the line with the facts of a section, which ParseFacts reads. No content looks like it: every line of a
+// hunk begins with ' ', '+', '-' or '\'.
+const FactsPrefix = "# decree: "
+
+// MaxFacts bounds such a line, in bytes. Two quoted paths and two targets of the largest size stay far below it.
+const MaxFacts = 1 << 20
+
 // The other fixed lines of the format.
 const (
 	versionPrefix = "# decree changes "
-	decreePrefix  = "# decree: "
 	oldPrefix     = "# < "
 	newPrefix     = "# > "
 	noNewline     = `\ No newline at end of file`
@@ -124,7 +130,7 @@ func (s *Section) LineCounts() (added, removed int64) {
 
 // appendFacts appends the "# decree:" line.
 func (s *Section) appendFacts(dst []byte) []byte {
-	dst = append(dst, decreePrefix+`{"path":`...)
+	dst = append(dst, FactsPrefix+`{"path":`...)
 	dst = tree.AppendJSONString(dst, tree.Quote(s.Path))
 	dst = append(dst, `,"op":"`...)
 	dst = append(dst, s.Op...)

@@ -63,7 +63,7 @@ func (s *Source) reread(sec *Section) (*patch.Section, error) {
 	body := io.NewSectionReader(s.diff, sec.offset, sec.size)
 	b := rereads.Get().(*bufio.Reader) // patch.NewReader makes none of its own then
 	defer rereads.Put(b)
-	b.Reset(io.MultiReader(strings.NewReader("# decree changes 1\n"), body))
+	b.Reset(io.MultiReader(strings.NewReader(patch.VersionLine+"\n"), body))
 	return patch.NewReader(b).Next()
 }
 

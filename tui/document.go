@@ -77,8 +77,6 @@ const (
 	apart      = 128
 	longestRow = 4 << 10
 	windowRows = 512
-	factsMark  = "# decree: "
-	maxFacts   = 1 << 20
 )
 
 // newDocument is a document of what open gives; it is read by index.
@@ -330,16 +328,16 @@ func newLineScanner(r io.Reader, from scanState) *lineScanner {
 // next is the next row, with a section's facts, or io.EOF.
 func (s *lineScanner) next() (line diffLine, facts []byte, err error) {
 	for {
-		first, err := s.in.Peek(len(factsMark))
+		first, err := s.in.Peek(len(patch.FactsPrefix))
 		if len(first) == 0 {
 			return line, nil, cmp.Or(err, io.EOF)
 		}
 		kind := first[0]
 		switch {
-		case string(first) == factsMark:
-			facts, err := s.take(maxFacts)
+		case string(first) == patch.FactsPrefix:
+			facts, err := s.take(patch.MaxFacts)
 			s.sec, s.hunk, s.inHunk = s.sec+1, 0, false
-			return diffLine{kind: 's', sec: s.sec}, bytes.TrimPrefix(facts, []byte(factsMark)), err
+			return diffLine{kind: 's', sec: s.sec}, bytes.TrimPrefix(facts, []byte(patch.FactsPrefix)), err
 		case s.sec >= 0 && kind == '@':
 			text, err := s.take(longestRow)
 			s.hunk, s.inHunk = s.hunk+1, true
