@@ -249,11 +249,7 @@ func (h *History) SetLeader(id string, v any, flush bool) error {
 		return err
 	}
 	defer dir.Close()
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return project.ReplaceFile(dir, id+leaderMark, append(data, '\n'), project.PrivateFile, flush)
+	return project.ReplaceJSON(dir, id+leaderMark, v, project.PrivateFile, flush)
 }
 
 // HasLeader says whether SetLeader was called for the record, also where a power loss has made

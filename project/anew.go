@@ -1,7 +1,6 @@
 package project
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -51,16 +50,12 @@ func (p *Project) makeAnew(w Where, asked storeBase, id *identity) (disk.Dir, er
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(newMemory(id.ID, p.Root, self, form{Version: storeNow, Awaits: true}))
-	if err != nil {
-		return nil, err
-	}
 	fresh, err := MakeDir(base, id.ID+".new", PrivateDir)
 	if err != nil {
 		return nil, err
 	}
 	defer fresh.Close()
-	if err = ReplaceFile(fresh, memoryFile, append(data, '\n'), PrivateFile, true); err == nil {
+	if err = ReplaceJSON(fresh, memoryFile, newMemory(id.ID, p.Root, self, form{Version: storeNow, Awaits: true}), PrivateFile, true); err == nil {
 		err = base.RenameNew(id.ID+".new", base, id.ID)
 	}
 	if err == nil {

@@ -2,7 +2,6 @@ package project
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -194,11 +193,7 @@ func (p *Project) remember() error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(newMemory(p.ID, p.Root, self, p.form))
-	if err != nil {
-		return err
-	}
-	return ReplaceFile(p.Store, memoryFile, append(b, '\n'), PrivateFile, true)
+	return ReplaceJSON(p.Store, memoryFile, newMemory(p.ID, p.Root, self, p.form), PrivateFile, true)
 }
 
 // Outdated says whether the store has what an earlier version wrote and is not converted.

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -196,11 +195,7 @@ func (p *Project) fillDecree() error {
 			return err
 		}
 	}
-	b, err := json.Marshal(want)
-	if err != nil {
-		return err
-	}
-	return ReplaceFile(p.Decree, identityFile, append(b, '\n'), 0o644, true)
+	return ReplaceJSON(p.Decree, identityFile, want, 0o644, true)
 }
 
 // Respell gives .decree its name again where the file system folds case and a command

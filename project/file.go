@@ -2,6 +2,7 @@ package project
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,6 +101,23 @@ func ReplaceFile(d disk.Dir, name string, data []byte, perm uint32, flush bool) 
 		_, err := f.Write(data)
 		return err
 	})
+}
+
+// ReplaceJSON is ReplaceFile of a value as a line of JSON.
+func ReplaceJSON(d disk.Dir, name string, v any, perm uint32, flush bool) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(d, name, append(data, '\n'), perm, flush)
+}
+
+// removeFile removes a file durably, if it is there.
+func removeFile(d disk.Dir, name string) error {
+	if err := d.Remove(name); err != nil {
+		return unlessMissing(err)
+	}
+	return d.Sync()
 }
 
 // WriteNew makes a file, whole and durable or not at all, and replaces none: fs.ErrExist

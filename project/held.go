@@ -48,21 +48,8 @@ func (s *Site) HeldBack() error {
 // Hold writes into a store that what waits in its project waits on.
 func Hold(store disk.Dir, h Held) error {
 	h.Version = formatNow
-	data, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	return ReplaceFile(store, HeldFile, append(data, '\n'), PrivateFile, true)
+	return ReplaceJSON(store, HeldFile, h, PrivateFile, true)
 }
 
 // Resume lets go what HeldBack refuses.
-func (s *Site) Resume() error {
-	err := s.Store.Remove(HeldFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = s.Store.Sync()
-	}
-	return err
-}
+func (s *Site) Resume() error { return removeFile(s.Store, HeldFile) }

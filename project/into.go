@@ -136,16 +136,7 @@ func readInto(decree disk.Dir, root string) (*Into, error) {
 }
 
 // EndInto removes IntoFile, durably: tree and history are there.
-func (p *Project) EndInto() error {
-	err := p.Decree.Remove(IntoFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = p.Decree.Sync()
-	}
-	return err
-}
+func (p *Project) EndInto() error { return removeFile(p.Decree, IntoFile) }
 
 // Unfinished is the error of what writes where the restore is not finished: what it recorded or kept would be of a tree that is
 // not there yet.

@@ -243,11 +243,7 @@ func tryRoot(root disk.Dir, note Holder, leased bool, host string) (release func
 // writeHolder notes who holds a lock: the one that lies at lock, see Holder.Lock.
 func writeHolder(dir disk.Dir, name string, h Holder, lock string) error {
 	h.Lock = lock
-	b, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	return ReplaceFile(dir, name, append(b, '\n'), PrivateFile, false)
+	return ReplaceJSON(dir, name, h, PrivateFile, false)
 }
 
 // Holder is who last said that it holds the lock, or else a lease; zero when nobody does.
