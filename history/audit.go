@@ -115,9 +115,8 @@ func parseOperation(b []byte) (*Operation, error) {
 var zeroPrev = strings.Repeat("0", 64)
 
 func lineSum(b []byte) string {
-	s := sha256.New()
-	s.Write(b)
-	return hex.EncodeToString(s.Sum(nil))
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 // A line is appended under a lock of its own, flock on the store's directory. Some lines are
@@ -126,14 +125,14 @@ func lineSum(b []byte) string {
 // last line, for prev, and the line that it appends.
 const (
 	auditPause = time.Millisecond
-	auditTries = 5000
+	auditWait  = 5 * time.Second
 )
 
 // Audit appends an operation and flushes it. Time, if zero, is now; Prev is
 // filled in. Nothing that was written before is touched. The caller has the
 // project's lock, which is enough where the file system cannot lock the store's directory.
 func (h *History) Audit(o Operation) error {
-	unlock, err := h.lockAudit()
+	unlock, err := disk.LockWithin(h.p.Store, auditPause, auditWait)
 	if errors.Is(err, disk.ErrLocked) {
 		return fmt.Errorf("%s: %w", auditFile, err)
 	}
@@ -145,22 +144,12 @@ func (h *History) Audit(o Operation) error {
 
 // AuditAside is Audit for a caller that does not have the project's lock.
 func (h *History) AuditAside(o Operation) error {
-	unlock, err := h.lockAudit()
+	unlock, err := disk.LockWithin(h.p.Store, auditPause, auditWait)
 	if err != nil {
 		return fmt.Errorf("%s: %w", auditFile, err)
 	}
 	defer func() { _ = unlock() }()
 	return h.appendAudit(o)
-}
-
-func (h *History) lockAudit() (unlock func() error, err error) {
-	for range auditTries {
-		if unlock, err = h.p.Store.TryLock(); !errors.Is(err, disk.ErrLocked) {
-			break
-		}
-		time.Sleep(auditPause)
-	}
-	return unlock, err
 }
 
 func (h *History) appendAudit(o Operation) error {

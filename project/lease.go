@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"time"
 
 	"decree/disk"
 )
@@ -43,12 +42,8 @@ func (p *Project) Lease(id string, h Holder) (release func(), err error) {
 		leases.Close()
 		return nil, err
 	}
-	defer dir.Close() // the lock has a handle of its own
-	unlock, err := dir.TryLock()
-	for begin := time.Now(); errors.Is(err, disk.ErrLocked) && time.Since(begin) < dyingWait; {
-		time.Sleep(firstPause) // somebody has just looked whether it is held
-		unlock, err = dir.TryLock()
-	}
+	defer dir.Close()                                          // the lock has a handle of its own
+	unlock, err := disk.LockWithin(dir, firstPause, dyingWait) // somebody may just look whether it is held
 	if err == nil {
 		h.Tmp = p.marks
 		err = writeHolder(dir, leaseHolder, h, "")

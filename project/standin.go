@@ -255,9 +255,10 @@ func (p *Project) StoreAside(at string) (string, error) {
 	return storeAside(p.Store, dir, path.Base(at), at)
 }
 
+// How often the store's own lock is tried, and for how long.
 const (
-	asidePause = time.Millisecond
-	asideTries = 5000
+	storePause = time.Millisecond
+	storeWait  = 5 * time.Second
 )
 
 // openLock opens the directory whose lock is the project's. A stand-in of it is moved away
@@ -268,11 +269,7 @@ func (p *Project) openLock(store disk.Dir) (disk.Dir, error) {
 	if !disk.OtherKind(err) {
 		return dir, err
 	}
-	unlock, err := store.TryLock()
-	for n := 0; errors.Is(err, disk.ErrLocked) && n < asideTries; n++ {
-		time.Sleep(asidePause)
-		unlock, err = store.TryLock()
-	}
+	unlock, err := disk.LockWithin(store, storePause, storeWait)
 	if err != nil {
 		return nil, err
 	}
