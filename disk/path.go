@@ -1,6 +1,19 @@
 package disk
 
-import "strings"
+import (
+	"errors"
+	"io/fs"
+	"strings"
+)
+
+// Has says whether there is anything of that name in dir.
+func Has(dir Dir, name string) (bool, error) {
+	_, err := dir.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // OpenWritable opens the directory name in dir, after its owner got the rights to look into it
 // and to change it.

@@ -166,11 +166,7 @@ func (h *History) hasRunEntry(id string) (bool, error) {
 		return false, err
 	}
 	defer runs.Close()
-	_, err = runs.Stat(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return disk.Has(runs, id)
 }
 
 // tmp opens .decree/tmp; fs.ErrNotExist when there is none.

@@ -140,13 +140,9 @@ func (p *Project) MarkCollected() error {
 
 // Collected says whether MarkCollected was called since the lease of id was taken.
 func (p *Project) Collected(id string) (marked bool, err error) {
-	err = eachLease(p.Store, func(_ disk.Dir, name string, dir disk.Dir) error {
-		if name != id {
-			return nil
-		}
-		_, err := dir.Stat(collectedMark)
-		if marked = err == nil; errors.Is(err, fs.ErrNotExist) {
-			return nil
+	err = eachLease(p.Store, func(_ disk.Dir, name string, dir disk.Dir) (err error) {
+		if name == id {
+			marked, err = disk.Has(dir, collectedMark)
 		}
 		return err
 	})

@@ -73,7 +73,7 @@ type swapNames struct {
 
 func swapNamesOf(fresh disk.Dir, names []string) (out swapNames, err error) {
 	for _, name := range names {
-		there, err := has(fresh, name)
+		there, err := disk.Has(fresh, name)
 		switch {
 		case err != nil:
 			return out, err
@@ -410,7 +410,7 @@ func (p *Project) keepConfig(old disk.Dir, name, was string) error {
 	if err != nil || now == "" || now == was {
 		return err
 	}
-	return p.keepAside(old, name, configFile)
+	return p.keepChanged(old, name, configFile)
 }
 
 // nameOf is the name that something in old had in .decree: one that was made there since has got more.
@@ -431,7 +431,7 @@ func (p *Project) keepPlain(old disk.Dir, moved, name string, was map[string]str
 	if err != nil || now == "" || now == was[tree.Quote(name)] {
 		return err
 	}
-	return p.keepAside(old, moved, name)
+	return p.keepChanged(old, moved, name)
 }
 
 // plainSums are the hashes of the files at the top of .decree, in hex, that are not decree's own.
@@ -520,7 +520,7 @@ func (p *Project) keepUnlessSame(dir disk.Dir, name, at string, was map[string]s
 	if at == InboxDir && now != "" && was != nil && !unreadable(was, at+"/"+name) {
 		return p.keepMessage(dir, name)
 	}
-	return p.keepAside(dir, name, at+"/"+name)
+	return p.keepChanged(dir, name, at+"/"+name)
 }
 
 // unreadable says whether what is at a path below .decree could not be read when the hashes were noted.
@@ -545,7 +545,7 @@ func (p *Project) keepMessage(from disk.Dir, name string) error {
 	defer inbox.Close()
 	err = from.RenameNew(name, inbox, name)
 	if errors.Is(err, fs.ErrExist) {
-		return p.keepAside(from, name, InboxDir+"/"+name)
+		return p.keepChanged(from, name, InboxDir+"/"+name)
 	}
 	if err != nil {
 		return err
@@ -567,8 +567,8 @@ func (p *Project) keepUnheld(from disk.Dir, name, was string) error {
 	return err
 }
 
-// keepAside moves what was at a path below .decree aside.
-func (p *Project) keepAside(from disk.Dir, name, was string) error {
+// keepChanged moves aside what was changed at a path below .decree.
+func (p *Project) keepChanged(from disk.Dir, name, was string) error {
 	to, err := p.toAside(from, name, was)
 	if err == nil {
 		p.note("%s/%s was changed while a restore of a backup was not finished; what was written there is now %s/%s/%s", dirName, was, dirName, asideDir, to)
@@ -589,7 +589,7 @@ func configSum(dir disk.Dir, name string) (string, error) {
 // moveIn puts the new content of a name into its place: as long as it is not there yet,
 // whatever is there is what was there before.
 func moveIn(fresh, to, old disk.Dir, name string) error {
-	if there, err := has(fresh, name); err != nil || !there {
+	if there, err := disk.Has(fresh, name); err != nil || !there {
 		return err
 	}
 	if err := moveOut(to, old, name); err != nil {
@@ -600,7 +600,7 @@ func moveIn(fresh, to, old disk.Dir, name string) error {
 
 // moveAway takes away a name that has no new content, once.
 func moveAway(to, old disk.Dir, name string) error {
-	if done, err := has(old, name); err != nil || done {
+	if done, err := disk.Has(old, name); err != nil || done {
 		return err
 	}
 	return moveOut(to, old, name)
@@ -608,11 +608,11 @@ func moveAway(to, old disk.Dir, name string) error {
 
 // moveOut moves what is in a name's place to old, if anything is.
 func moveOut(to, old disk.Dir, name string) error {
-	there, err := has(to, name)
+	there, err := disk.Has(to, name)
 	if err != nil || !there {
 		return err
 	}
-	taken, err := has(old, name) // something was made there since, as by a daemon that saw nothing
+	taken, err := disk.Has(old, name) // something was made there since, as by a daemon that saw nothing
 	if err != nil {
 		return err
 	}
@@ -620,14 +620,6 @@ func moveOut(to, old disk.Dir, name string) error {
 		return to.RenameNew(name, old, name+aliasOf(old, name))
 	}
 	return to.RenameNew(name, old, name)
-}
-
-func has(d disk.Dir, name string) (bool, error) {
-	_, err := d.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // aliasOf is what is added to a name that old has already.
