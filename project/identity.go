@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"decree/disk"
 	"decree/tree"
@@ -79,17 +80,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-func validID(s string) bool {
-	if len(s) != 32 {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+func validID(s string) bool { return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" }
 
 // readIdentity returns nil when there is no project.json. Anything but a
 // version-1 identity is refused; a newer version is named.

@@ -277,3 +277,13 @@ func holdsGit(d disk.Dir) bool {
 	_, err := d.Stat(".git")
 	return err == nil
 }
+
+// Marked says whether a directory is a project's root: it holds .decree or .git.
+func Marked(d disk.Disk, root string) bool {
+	dir, err := d.OpenRoot(root)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return holdsDecree(dir) || holdsGit(dir)
+}

@@ -138,13 +138,3 @@ func (s *Site) HooksLog(after time.Time) (lines []string, err error) {
 	}
 	return lines, err
 }
-
-// Marked says whether a directory is a project's root: it holds .decree or .git.
-func Marked(d disk.Disk, root string) bool {
-	dir, err := d.OpenRoot(root)
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	return holdsDecree(dir) || holdsGit(dir)
-}
