@@ -14,16 +14,9 @@ import (
 func WaitingDrafts(list []recorder.WaitingDraft, labels Labels) []json.RawMessage {
 	out := []json.RawMessage{}
 	for _, d := range list {
-		bytes, conflicts := any(d.Layer), any([]FailureAtPath{})
+		bytes, conflicts := any(d.Layer), any(inTheWay(d.Conflicts))
 		if d.Layer < 0 {
 			bytes = nil
-		}
-		if len(d.Conflicts) > 0 {
-			var paths []FailureAtPath
-			for _, it := range d.Conflicts {
-				paths = append(paths, FailureAtPath{Path: Path(it.Path), Reason: it.Reason})
-			}
-			conflicts = paths
 		}
 		if d.Unknown != nil {
 			conflicts = nil

@@ -50,7 +50,7 @@ type noteEvent struct {
 	Text string `json:"text"`
 }
 
-func head(event string, at time.Time) eventHead { return eventHead{event, at.UTC().Format(Time)} }
+func head(event string, at time.Time) eventHead { return eventHead{event, at.UTC().Format(timeForm)} }
 
 // Event is the object of what happened at a time; nil where it has none.
 func Event(e recorder.Event, at time.Time) any {

@@ -79,7 +79,7 @@ func Moment(m history.Moment, labels Labels) (json.RawMessage, error) {
 	}
 	if m.Outside {
 		raw, err := plain(outsideMoment{
-			Reason: OutsideReason, FoundBy: m.Record.ID, Started: m.Record.Started.UTC().Format(Time), Labels: []string{}, Paths: paths,
+			Reason: OutsideReason, FoundBy: m.Record.ID, Started: m.Record.Started.UTC().Format(timeForm), Labels: []string{}, Paths: paths,
 		})
 		if err != nil {
 			return nil, err
@@ -182,7 +182,7 @@ func Blamed(i int, l recorder.Blamed) Line {
 	if l.Record == nil {
 		return j
 	}
-	j.Time = l.Record.Started.UTC().Format(Time)
+	j.Time = l.Record.Started.UTC().Format(timeForm)
 	if l.Outside {
 		j.FoundBy = l.Record.ID
 		return j

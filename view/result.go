@@ -190,9 +190,7 @@ func FailureOf(command string, err error) Failure {
 		Paths: []FailureAtPath{},
 	}
 	if conflict, ok := errors.AsType[*recorder.ConflictError](err); ok {
-		for _, it := range conflict.Items {
-			out.Paths = append(out.Paths, FailureAtPath{Path: Path(it.Path), Reason: it.Reason})
-		}
+		out.Paths = inTheWay(conflict.Items)
 	}
 	return out
 }
@@ -201,6 +199,15 @@ func FailureOf(command string, err error) Failure {
 type FailureAtPath struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
+}
+
+// inTheWay are the paths of items, and why each is in the way; never null.
+func inTheWay(items []plan.Item) []FailureAtPath {
+	out := make([]FailureAtPath, len(items))
+	for i, it := range items {
+		out[i] = FailureAtPath{Path(it.Path), it.Reason}
+	}
+	return out
 }
 
 // Walk is what an undo or redo does: a Move, with the records that it takes back or brings

@@ -16,23 +16,25 @@ import (
 	"unicode/utf8"
 )
 
-// Time is how run.json writes a time, in UTC.
-const Time = "2006-01-02T15:04:05.000000000Z"
+// timeForm is how run.json writes a time, in UTC.
+const timeForm = "2006-01-02T15:04:05.000000000Z"
 
 // Encode writes v on w as an indented object or list that ends in a newline, without
 // HTML escapes: a path stays readable. What a terminal would obey is escaped.
 func Encode(w io.Writer, v any) error {
-	enc := json.NewEncoder(escaping{w})
-	enc.SetEscapeHTML(false)
+	enc := encoder(escaping{w})
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
 // EncodeLine is Encode on one line.
-func EncodeLine(w io.Writer, v any) error {
-	enc := json.NewEncoder(escaping{w})
+func EncodeLine(w io.Writer, v any) error { return encoder(escaping{w}).Encode(v) }
+
+// encoder writes JSON without HTML escapes.
+func encoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return enc
 }
 
 // EncodeEach writes what each yields as Encode writes a list, without holding it.
@@ -40,8 +42,7 @@ func EncodeEach(w io.Writer, each func(yield func(any) error) error) error {
 	return encodeList(w, func(item func([]byte) error) error {
 		return each(func(v any) error {
 			var b bytes.Buffer
-			enc := json.NewEncoder(&b)
-			enc.SetEscapeHTML(false)
+			enc := encoder(&b)
 			enc.SetIndent("  ", "  ")
 			b.WriteString("  ")
 			if err := enc.Encode(v); err != nil {
@@ -78,9 +79,7 @@ func encodeList(w io.Writer, each func(item func(data []byte) error) error) erro
 // plain is v on one line, without HTML escapes and without a newline.
 func plain(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
+	err := encoder(&b).Encode(v)
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
