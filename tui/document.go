@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dustin/go-humanize"
-
 	"decree/patch"
 	"decree/tree"
 	"decree/view"
@@ -158,7 +156,7 @@ func noteOf(sec *patch.Section) string {
 		if e == nil {
 			return "nothing"
 		}
-		return humanize.IBytes(uint64(max(e.Size, 0)))
+		return view.Size(e.Size)
 	}
 	var notes []string
 	switch {
