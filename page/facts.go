@@ -61,11 +61,7 @@ func Facts(r *history.Record, o FactOptions) []Fact {
 	}
 	f.turn(r)
 	if j := r.Judge; j != nil {
-		word := "bad"
-		if j.Good() {
-			word = "good"
-		}
-		f.text("Judged", fmt.Sprintf("%s, with exit status %d, by: %s", word, j.ExitCode, view.OneLine(j.Command)))
+		f.text("Judged", fmt.Sprintf("%s, with exit status %d, by: %s", view.Judged(r), j.ExitCode, view.OneLine(j.Command)))
 	}
 	f.add("When", o.Clock.Time(r.Started))
 	f.text("Took", view.Took(r))

@@ -33,7 +33,7 @@ func (t Total) String() string { return view.PathsIn(t.Files, t.Directories) }
 // The list is a part of total.
 func Files(diff io.Reader, begin, most int) (list []File, total Total, err error) {
 	s := NewScanner(diff)
-	var file *File
+	var file *File // that the lines are of; nil: one that is not listed
 	for {
 		l, err := s.Next()
 		if errors.Is(err, io.EOF) {

@@ -157,7 +157,7 @@ func (n *numbers) ofRuns(value func(r *history.Record) float64) (list []Point) {
 	for _, r := range n.newest {
 		name := n.clock.Words(r.Started)
 		if what := view.What(r); what != "" {
-			name += ", " + cut(what, 60)
+			name += ", " + cut(what)
 		}
 		list = append(list, Point{At: r.Started, Name: name, Value: value(r)})
 	}
@@ -165,7 +165,8 @@ func (n *numbers) ofRuns(value func(r *history.Record) float64) (list []Point) {
 }
 
 // cut shortens a text.
-func cut(text string, most int) string {
+func cut(text string) string {
+	const most = 60
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"
 	}

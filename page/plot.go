@@ -58,12 +58,10 @@ func (p *Plot) short(v float64) string {
 	switch {
 	case v == 0:
 		return "0"
-	case p.Unit == Bytes:
-		return view.Size(int64(v))
-	case p.Unit == Seconds:
-		return view.Span(time.Duration(v * float64(time.Second)))
+	case p.Unit == Things:
+		return humanize.Comma(int64(v))
 	}
-	return humanize.Comma(int64(v))
+	return p.Shown(v)
 }
 
 // label is what a point is called.
