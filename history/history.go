@@ -148,7 +148,7 @@ func (h *History) write(lines ...*line) error {
 }
 
 // runs opens .decree/runs; fs.ErrNotExist when there is none.
-func (h *History) runs() (disk.Dir, error) { return h.below("runs") }
+func (h *History) runs() (disk.Dir, error) { return h.below(project.RunsDir) }
 
 // runsIfAny opens .decree/runs; nil when there is none.
 func (h *History) runsIfAny() (disk.Dir, error) {
@@ -170,7 +170,7 @@ func (h *History) hasRunEntry(id string) (bool, error) {
 }
 
 // tmp opens .decree/tmp; fs.ErrNotExist when there is none.
-func (h *History) tmp() (disk.Dir, error) { return h.below("tmp") }
+func (h *History) tmp() (disk.Dir, error) { return h.below(project.TmpDir) }
 
 func (h *History) below(name string) (disk.Dir, error) {
 	if h.p.Decree == nil {

@@ -52,7 +52,7 @@ func (p *Project) toAside(dir disk.Dir, name, was string) (to string, err error)
 	return moveAside(dir, name, aside, strings.ReplaceAll(was, "/", "-"))
 }
 
-// PutPathAside does it with what is at .decree or at a path below it, as .decree is
+// PutPathAside is PutAside of what is at .decree or at a path below it, as .decree is
 // now. EnsureDecree has to follow.
 func (p *Project) PutPathAside(at string) error {
 	if at == dirName {

@@ -76,15 +76,15 @@ func backupKeys() []Key {
 func backupPlace(n *yaml.Node) (string, error) {
 	s, err := text(n)
 	if err == nil {
-		if perr := CheckBackupTo(s); perr != nil {
+		if perr := checkBackupTo(s); perr != nil {
 			err = atLine(n, "%v", perr)
 		}
 	}
 	return s, err
 }
 
-// CheckBackupTo refuses what cannot be the place of backups; "" is the default one.
-func CheckBackupTo(s string) error {
+// checkBackupTo refuses what cannot be the place of backups; "" is the default one.
+func checkBackupTo(s string) error {
 	scheme, _, remote := strings.Cut(s, "://")
 	switch {
 	case remote && (scheme == "s3" || scheme == "sftp"):

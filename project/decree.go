@@ -60,7 +60,7 @@ func (p *Project) linkInPlace() (string, error) {
 	for _, at := range []struct {
 		in   disk.Dir
 		name string
-	}{{p.Dir, dirName}, {p.Decree, "runs"}} {
+	}{{p.Dir, dirName}, {p.Decree, RunsDir}} {
 		if at.in == nil {
 			continue
 		}
@@ -170,7 +170,7 @@ func (p *Project) fillDecree() error {
 			return err
 		}
 	}
-	runs, err := p.OwnDir(p.Decree, "runs")
+	runs, err := p.OwnDir(p.Decree, RunsDir)
 	if err != nil {
 		return err
 	}

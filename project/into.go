@@ -29,7 +29,7 @@ type Into struct {
 
 // onTheWay are what a restore into a directory may have made in .decree before it puts anything of the generation there; nothing of
 // it is replaced by what follows, or lost.
-var onTheWay = []string{".gitignore", identityFile, IntoFile, "runs", "tmp", asideDir}
+var onTheWay = []string{".gitignore", identityFile, IntoFile, RunsDir, TmpDir, asideDir}
 
 // BeginInto writes IntoFile, and makes .decree for it. was is what the restore goes on with; nil: it is a new one, and fs.ErrExist says that
 // another one was faster.

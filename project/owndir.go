@@ -33,25 +33,24 @@ func (p *Project) OwnDirAs(dir disk.Dir, name string, perm uint32) (disk.Dir, er
 // ownTmp makes .decree/tmp one that can be written to. Another user's is exchanged
 // for a new one while it is empty: what lies in it may belong to a transaction.
 func (p *Project) ownTmp() error {
-	const name = "tmp"
-	tmp, err := p.OwnDir(p.Decree, name)
+	tmp, err := p.OwnDir(p.Decree, TmpDir)
 	if err == nil {
 		defer tmp.Close()
 	} else if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	own, oerr := p.Decree.Self()
-	st, serr := p.Decree.Stat(name)
+	st, serr := p.Decree.Stat(TmpDir)
 	if oerr != nil || serr != nil || st.UID == own.UID {
 		return cmp.Or(err, oerr, serr)
 	}
 	if err == nil {
 		err = tryWriting(tmp)
 	}
-	if !errors.Is(err, fs.ErrPermission) || p.Decree.Rmdir(name) != nil {
+	if !errors.Is(err, fs.ErrPermission) || p.Decree.Rmdir(TmpDir) != nil {
 		return err
 	}
-	made, err := MakeDir(p.Decree, name, PrivateDir)
+	made, err := MakeDir(p.Decree, TmpDir, PrivateDir)
 	if err == nil {
 		made.Close()
 	}

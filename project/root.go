@@ -15,6 +15,12 @@ import (
 // dirName is the directory that decree keeps in a root.
 const dirName = ".decree"
 
+// What it has there: a directory of each record, and what is on its way to its place.
+const (
+	RunsDir = "runs"
+	TmpDir  = "tmp"
+)
+
 // Where is what the command line and the environment say about places; cmd fills it.
 type Where struct {
 	RootFlag   string // --root, relative to Cwd or absolute; "" when not given

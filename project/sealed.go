@@ -39,7 +39,7 @@ func maybeSealed(path string) (list []string) {
 	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
 		list = append([]string{path}, list...)
 		if filepath.Base(path) == dirName {
-			return append(list, filepath.Join(path, "runs"), filepath.Join(path, InboxDir))
+			return append(list, filepath.Join(path, RunsDir), filepath.Join(path, InboxDir))
 		}
 	}
 	return list
@@ -51,7 +51,7 @@ func (p *Project) RefuseSealed() error {
 	if p.Decree == nil {
 		return nil
 	}
-	for _, at := range []string{p.Decree.Path(), filepath.Join(p.Decree.Path(), "tmp")} {
+	for _, at := range []string{p.Decree.Path(), filepath.Join(p.Decree.Path(), TmpDir)} {
 		if word := disk.Sealed(at); word == "append-only" {
 			return &Error{Kind: Refused, Msg: fmt.Sprintf("%s is %s", at, word), Advice: fmt.Sprintf("'sudo chattr -R -%s %s' takes that away", chattrFlags[word], tree.ShellWord(at))}
 		}
@@ -71,7 +71,7 @@ func (p *Project) Unseal(id string, also ...string) (unsealed []string) {
 		return unsealed
 	}
 	defer decree.Close()
-	for _, at := range append([]string{"runs"}, also...) {
+	for _, at := range append([]string{RunsDir}, also...) {
 		dir, err := disk.OpenPath(p.Dir, path.Join(dirName, path.Dir(at)))
 		if err != nil {
 			continue
@@ -81,15 +81,15 @@ func (p *Project) Unseal(id string, also ...string) (unsealed []string) {
 		}
 		dir.Close()
 	}
-	unsealed = append(unsealed, unsealAll(decree, "tmp", dirName+"/tmp")...)
-	if runs, err := decree.OpenDir("runs"); err == nil {
+	unsealed = append(unsealed, unsealAll(decree, TmpDir, path.Join(dirName, TmpDir))...)
+	if runs, err := decree.OpenDir(RunsDir); err == nil {
 		defer runs.Close()
-		unsealed = append(unsealed, unsealAll(runs, id, dirName+"/runs/"+id)...)
+		unsealed = append(unsealed, unsealAll(runs, id, path.Join(dirName, RunsDir, id))...)
 	}
 	return unsealed
 }
 
-// unsealAll does it with name, which is shown as at, and with all below it.
+// unsealAll takes away what seals name, which is at the path at, and all below it, and returns what was sealed.
 func unsealAll(d disk.Dir, name, at string) (unsealed []string) {
 	whole := disk.Unseal(d, name)
 	if sub, err := d.OpenDir(name); err == nil {

@@ -93,7 +93,7 @@ func (p *Project) BeginSwap() (*Swap, error) {
 		return nil, err
 	}
 	s := &Swap{p: p, tmp: p.TmpName("swap")}
-	tmp, err := p.OwnDir(p.Decree, "tmp")
+	tmp, err := p.OwnDir(p.Decree, TmpDir)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s *Swap) noteFiles() error {
 	}
 	sums := map[string]string{}
 	for _, e := range list {
-		if e.Name == "tmp" || e.Name == "runs" { // decree's own
+		if e.Name == TmpDir || e.Name == RunsDir { // decree's own
 			continue
 		}
 		if err := sumsBelow(s.p.Decree, e.Name, e.Name, sums); err != nil {
@@ -334,7 +334,7 @@ func (p *Project) swapDecree(plan swapPlan) error {
 	if err := p.EnsureDecree(); err != nil {
 		return err
 	}
-	tmp, err := p.OwnDir(p.Decree, "tmp")
+	tmp, err := p.OwnDir(p.Decree, TmpDir)
 	if err != nil {
 		return err
 	}
@@ -360,7 +360,7 @@ func (p *Project) swapDecree(plan swapPlan) error {
 // keepEdited keeps what a person has written since the swap began, as after the death of the process that made it, and what
 // the archive of what was here cannot hold; what was there otherwise goes: a message waits in the inbox that is there now, anything else lies in .decree/aside.
 func (p *Project) keepEdited(plan swapPlan) error {
-	in, err := disk.OpenPath(p.Decree, path.Join("tmp", plan.Tmp))
+	in, err := disk.OpenPath(p.Decree, path.Join(TmpDir, plan.Tmp))
 	if err != nil {
 		return unlessMissing(err)
 	}
@@ -387,7 +387,7 @@ func (p *Project) keepEdited(plan swapPlan) error {
 			return err
 		}
 		switch {
-		case name == "runs": // decree's own
+		case name == RunsDir: // decree's own
 		case st.Kind != disk.Regular && st.Kind != disk.Directory:
 			err = p.keepUnheld(old, e.Name, name)
 		case name == configFile:
@@ -646,7 +646,7 @@ func (p *Project) endSwap(dir disk.Dir, plan swapPlan) error {
 // .decree/tmp is cleaned like after any dead process.
 func (p *Project) dropSwap(tmp string) error {
 	if tmp != "" && p.Decree != nil && !strings.Contains(tmp, "/") {
-		if dir, err := p.Decree.OpenDir("tmp"); err == nil {
+		if dir, err := p.Decree.OpenDir(TmpDir); err == nil {
 			err = disk.RemoveTree(dir, tmp)
 			dir.Close()
 			if err != nil {

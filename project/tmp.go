@@ -57,7 +57,7 @@ func (p *Project) leftInTmp() (marks []string) {
 	if p.Decree == nil {
 		return nil
 	}
-	tmp, err := p.Decree.OpenDir("tmp")
+	tmp, err := p.Decree.OpenDir(TmpDir)
 	if err != nil {
 		return nil
 	}
