@@ -149,7 +149,7 @@ type ownFiles struct {
 	forgetting bool
 }
 
-// othersAside does it for a directory below a record's, at prefix ("attempts/1/").
+// othersAside puts aside what is not the record's own in its directory, or in the one below at prefix ("attempts/1/").
 func (h *History) othersAside(dir disk.Dir, prefix string, files ownFiles) error {
 	list, err := dir.List()
 	for _, e := range list {

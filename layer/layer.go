@@ -274,7 +274,7 @@ func (l *Layer) top() string {
 // is another than the root's.
 func (l *Layer) Top() (disk.Dir, error) { return l.dir.OpenDir(l.top()) }
 
-// TopPath is where that lies.
+// TopPath is the path of that directory.
 func (l *Layer) TopPath() string { return l.Path() + "/" + l.top() }
 
 // OpenWorkspace opens Workspace of a clone, link by link of the way from the layer on: who may write in the layer's

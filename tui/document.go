@@ -194,7 +194,7 @@ func (d *document) counts() (files, directories int) {
 	return len(d.sections) - len(d.dirs), len(d.dirs)
 }
 
-// count is that in words.
+// count is how many files and directories it changes, in words.
 func (d *document) count() string { return view.PathsIn(d.counts()) }
 
 // isDir says whether a section of a path is about a directory.
