@@ -19,11 +19,13 @@ import (
 // over one of decree's own, has no copy anywhere. decree overwrites and removes there only
 // what it has written itself; what else is in its way goes to .decree/aside.
 
-const (
-	beginsDiff     = "# decree changes "
-	beginsManifest = "{\n  \"version\": "
-	beginsFailure  = "# Failed attempts\n"
-)
+// beginnings are how decree begins the files of these names.
+var beginnings = map[string]string{
+	manifestJSON: "{\n  \"version\": ",
+	ChangesFile:  "# decree changes ",
+	OutsideFile:  "# decree changes ",
+	failureFile:  "# Failed attempts\n",
+}
 
 // likeOwn says whether a file has the form that decree gives to files of its name. One of
 // a name without a form, such as a log, has not.
@@ -33,26 +35,18 @@ func likeOwn(dir disk.Dir, name string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	most, begins := int64(maxRunJSON), ""
-	switch name {
-	case runJSON:
-	case manifestJSON:
-		begins = beginsManifest
-	case ChangesFile, OutsideFile:
-		begins = beginsDiff
-	case failureFile:
-		begins = beginsFailure
-	default:
+	begins, known := beginnings[name]
+	most := int64(len(begins))
+	if name == runJSON {
+		most = maxRunJSON
+	} else if !known {
 		return false, nil
-	}
-	if begins != "" {
-		most = int64(len(begins))
 	}
 	head, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil || len(head) == 0 {
 		return err == nil, err
 	}
-	if begins != "" {
+	if known {
 		return string(head) == begins, nil
 	}
 	_, err = ParseRecord(head)

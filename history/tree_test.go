@@ -236,7 +236,7 @@ func TestThinManifests(t *testing.T) {
 		if i == 2 {
 			r.Before = tree.Sum([]byte("not in the store"))
 		}
-		content := beginsManifest + "1}\n"
+		content := beginnings[manifestJSON] + "1}\n"
 		if i == 3 {
 			content = "somebody's"
 		}
