@@ -225,7 +225,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 
 // inboxOf is the inbox of a project, and how a message is put into it.
 func inboxOf(p *project.Project) (path string, drop func(name string, data []byte) error) {
-	return filepath.Join(p.Root, ".decree", project.InboxDir), func(name string, data []byte) error { return p.Drop(project.InboxDir, name, data) }
+	return filepath.Join(p.Root, ".decree", project.InboxDir), p.Drop
 }
 
 // written is a message of a text that may have a front matter, with fields.

@@ -29,7 +29,7 @@ func TestActTriedAgain(t *testing.T) {
 	from, err := p.BeginActs()
 	require.NoError(t, err)
 	wipe = true
-	require.NoError(t, p.Drop("inbox", "a.md", []byte("one")))
+	require.NoError(t, p.Drop("a.md", []byte("one")))
 	require.False(t, wipe)
 	there := 0
 	require.NoError(t, p.EachAct(from, func(_ int64, a Act) {

@@ -24,19 +24,15 @@ const OutboxDir = "outbox"
 // into the inbox, until it is taken over.
 const LayerInbox = OutboxDir + "/inbox"
 
-// Drop puts a new message into a directory below .decree (the inbox, or an outbox), which
-// is made if it is missing, whole or not at all: it is built there under a hidden name,
-// flushed, and renamed without overwriting. A name that is taken is an error with
+// Drop puts a new message into the inbox, which is made if it is missing, whole or not at
+// all: it is built there under a hidden name, flushed, and renamed without overwriting. A name that is taken is an error with
 // fs.ErrExist in its chain.
 //
 // It takes no lock but that of acts, so that it works beside and inside a run. If the process dies before
 // the move, the hidden file is removed when the next message is chosen. That may also
 // happen while it is being built: then it is built again.
-func (p *Project) Drop(to, name string, data []byte) error {
-	if first, _, _ := strings.Cut(to, "/"); first != InboxDir {
-		return p.DropNoting(func(...Act) error { return nil }, to, name, data)
-	}
-	return p.Act(func(note func(...Act) error) error { return p.DropNoting(note, to, name, data) })
+func (p *Project) Drop(name string, data []byte) error {
+	return p.Act(func(note func(...Act) error) error { return p.DropNoting(note, InboxDir, name, data) })
 }
 
 // The directories of .decree with the messages: those that wait, those that are done, and those that failed.
@@ -46,7 +42,7 @@ const (
 	DeadDir  = InboxDir + "/dead"
 )
 
-// DropNoting is Drop as a part of an act.
+// DropNoting is Drop as a part of an act, into the inbox or a directory below it.
 func (p *Project) DropNoting(note func(...Act) error, to, name string, data []byte) error {
 	const most = 100 // commands, one after the other, each of which got in between
 	for n := 1; ; n++ {
@@ -79,7 +75,7 @@ func (p *Project) drop(note func(...Act) error, to, name string, data []byte) er
 	return p.Decree.Sync()
 }
 
-// DropInto is Drop for a directory that is open and is no inbox.
+// DropInto is Drop for a directory that is open and is no inbox, such as an outbox: nothing is noted.
 func DropInto(dir disk.Dir, name string, data []byte) error {
 	return dropInto(dir, func(...Act) error { return nil }, "", name, data)
 }
@@ -106,10 +102,7 @@ func dropInto(dir disk.Dir, note func(...Act) error, to, name string, data []byt
 // what stands in its place is put aside.
 func (p *Project) makeBelow(to string) (disk.Dir, error) {
 	first, rest, deeper := strings.Cut(to, "/")
-	perm := PrivateDir
-	if first == InboxDir {
-		perm = 0o755
-	}
+	const perm = 0o755
 	dir, err := p.OwnDirAs(p.Decree, first, perm)
 	for err == nil && deeper {
 		var next disk.Dir

@@ -76,8 +76,8 @@ func TestDropReplacesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer p.Close()
 	require.NoError(t, p.EnsureDecree())
-	require.NoError(t, p.Drop("inbox", "a.md", []byte("one")))
-	err = p.Drop("inbox", "a.md", []byte("two"))
+	require.NoError(t, p.Drop("a.md", []byte("one")))
+	err = p.Drop("a.md", []byte("two"))
 	require.True(t, errors.Is(err, fs.ErrExist), "%v", err)
 	got, err := os.ReadFile(filepath.Join(root, ".decree/inbox/a.md"))
 	require.NoError(t, err)
@@ -88,6 +88,6 @@ func TestDropReplacesNothing(t *testing.T) {
 
 	// A command that deletes .decree meanwhile is no obstacle.
 	require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
-	require.NoError(t, p.Drop("inbox", "b.md", []byte("three")))
+	require.NoError(t, p.Drop("b.md", []byte("three")))
 	require.FileExists(t, filepath.Join(root, ".decree/inbox/b.md"))
 }

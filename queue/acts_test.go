@@ -35,8 +35,8 @@ var aPersonsActs = map[string]struct {
 	done, refused string
 	dead          string // the text of a message that is dead in the end
 }{
-	"send":       {func(r *recorder.Recorder) error { return r.Project().Drop("inbox", "s.md", []byte("sent\n")) }, "cancelled old other sent", "cancelled old other", "dead"},
-	"send again": {func(r *recorder.Recorder) error { return r.Project().Drop("inbox", "o.md", []byte("sent\n")) }, "cancelled old other sent", "cancelled old other", "dead"},
+	"send":       {func(r *recorder.Recorder) error { return r.Project().Drop("s.md", []byte("sent\n")) }, "cancelled old other sent", "cancelled old other", "dead"},
+	"send again": {func(r *recorder.Recorder) error { return r.Project().Drop("o.md", []byte("sent\n")) }, "cancelled old other sent", "cancelled old other", "dead"},
 	"cancel": {func(r *recorder.Recorder) error {
 		_, err := Cancel(r, "h", "c.md", "not wanted")
 		return err

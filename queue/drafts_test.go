@@ -70,7 +70,7 @@ func TestStaysTaken(t *testing.T) {
 // what a death has left, before each step with it.
 func TestDraftsThatAreTidiedAway(t *testing.T) {
 	for what, act := range map[string]func(r *recorder.Recorder) error{
-		"send": func(r *recorder.Recorder) error { return r.Project().Drop("inbox", "s.md", []byte("new\n")) },
+		"send": func(r *recorder.Recorder) error { return r.Project().Drop("s.md", []byte("new\n")) },
 		"edit": func(r *recorder.Recorder) error {
 			return Edit(r, "h", "", "a.md", []byte("a\n"), []byte("new\n"))
 		},
@@ -84,7 +84,7 @@ func TestDraftsThatAreTidiedAway(t *testing.T) {
 			if err := r.Project().EnsureDecree(); err != nil {
 				return err
 			}
-			return r.Project().Drop("inbox", "s.md", []byte("new\n"))
+			return r.Project().Drop("s.md", []byte("new\n"))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestWrittenBesideAFullInbox(t *testing.T) {
 	defer person.Close()
 	b.told(map[string]func(){"send": func() {
 		for name, text := range map[string]string{"came.md": "theirs\n", "gone.md": "not wanted\n", "sent.md": "same\n"} {
-			require.NoError(t, person.Project().Drop("inbox", name, []byte(text)))
+			require.NoError(t, person.Project().Drop(name, []byte(text)))
 		}
 		_, err := Cancel(person, "h", "gone.md", "not wanted")
 		require.NoError(t, err)

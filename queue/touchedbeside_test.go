@@ -146,7 +146,7 @@ func TestTakenAwayBesideWhoTouchedIt(t *testing.T) {
 			b.told(map[string]func(){
 				"send": func() {
 					if c.text == sent {
-						require.NoError(t, person.Project().Drop("inbox", "b.md", []byte(c.text)))
+						require.NoError(t, person.Project().Drop("b.md", []byte(c.text)))
 						return
 					}
 					require.NoError(t, os.WriteFile(filepath.Join(b.root, ".decree/inbox/b.md"), []byte(c.text), 0o600))
@@ -172,7 +172,7 @@ func TestWrittenAgainByARoutine(t *testing.T) {
 	require.NoError(t, err)
 	defer person.Close()
 	b.told(map[string]func(){"send": func() {
-		require.NoError(t, person.Project().Drop("inbox", "b.md", []byte("of a person\n")))
+		require.NoError(t, person.Project().Drop("b.md", []byte("of a person\n")))
 		_, err := Cancel(person, "h", "b.md", "not wanted")
 		require.NoError(t, err)
 	}})
