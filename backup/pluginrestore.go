@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -92,9 +91,8 @@ func hasContent(dir disk.Dir, name string, sum tree.Hash) bool {
 		return false
 	}
 	defer f.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return err == nil && tree.Hash(h.Sum(nil)) == sum
+	has, err := tree.SumOf(f)
+	return err == nil && has == sum
 }
 
 func writePluginFiles(p *project.Project, m *Manifest) (names []string, err error) {

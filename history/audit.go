@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 	"decree/disk"
 	"decree/jsonread"
 	"decree/project"
+	"decree/tree"
 )
 
 const (
@@ -114,10 +113,7 @@ func parseOperation(b []byte) (*Operation, error) {
 
 var zeroPrev = strings.Repeat("0", 64)
 
-func lineSum(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
+func lineSum(b []byte) string { return tree.Sum(b).String() }
 
 // A line is appended under a lock of its own, flock on the store's directory. Some lines are
 // written by a process that does not have the project's lock, such as the one that says that

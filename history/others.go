@@ -1,7 +1,6 @@
 package history
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -91,10 +90,7 @@ func sumOf(dir disk.Dir, name string) (sum tree.Hash, err error) {
 		return sum, err
 	}
 	defer f.Close()
-	hash := sha256.New()
-	_, err = io.Copy(hash, f)
-	hash.Sum(sum[:0])
-	return sum, err
+	return tree.SumOf(f)
 }
 
 // putOthersAside puts aside what is not a record's own in the directories of records that

@@ -1,11 +1,8 @@
 package project
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -466,9 +463,8 @@ func plainSum(dir disk.Dir, name string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	sum := sha256.New()
-	_, err = io.Copy(sum, f)
-	return hex.EncodeToString(sum.Sum(nil)), err
+	sum, err := tree.SumOf(f)
+	return sum.String(), err
 }
 
 // keepNewer keeps what is not as it was in a directory, below .decree/at, by the hashes of noteFiles, and what no archive holds. Where
@@ -582,8 +578,7 @@ func configSum(dir disk.Dir, name string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrTooLarge) || errors.Is(err, fs.ErrPermission) || disk.OtherKind(err) {
 		return "", nil
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), err
+	return tree.Sum(data).String(), err
 }
 
 // moveIn puts the new content of a name into its place: as long as it is not there yet,

@@ -397,10 +397,7 @@ func (v *verifier) object(id string, p *history.Part) bool {
 
 // sumOf hashes what rd gives. A signal, which cancels ctx, ends it at the next block.
 func sumOf(ctx context.Context, rd io.Reader) (sum tree.Hash, err error) {
-	hash := sha256.New()
-	_, err = io.Copy(hash, disk.Until{Context: ctx, Reader: rd})
-	hash.Sum(sum[:0])
-	return sum, err
+	return tree.SumOf(disk.Until{Context: ctx, Reader: rd})
 }
 
 // verifyTree reads every file again and compares the tree with what the last

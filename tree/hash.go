@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 )
 
 // Hash is the SHA-256 of a content: what sha256sum prints. The zero Hash stands for "none"
@@ -15,6 +16,14 @@ var EmptySum = Sum(nil)
 
 // Sum returns the hash of data.
 func Sum(data []byte) Hash { return sha256.Sum256(data) }
+
+// SumOf returns the hash of all that r gives.
+func SumOf(r io.Reader) (h Hash, err error) {
+	sum := sha256.New()
+	_, err = io.Copy(sum, r)
+	sum.Sum(h[:0])
+	return h, err
+}
 
 // String returns the hash as 64 lower-case hex digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
