@@ -66,20 +66,24 @@ func (p *Project) Lease(id string, h Holder) (release func(), err error) {
 }
 
 // Leases are the leases that live processes hold, the oldest first.
-func (s *Site) Leases() ([]Lease, error) { return leasesIn(s.Store) }
+func (s *Site) Leases() ([]Lease, error) { return leasesIn(s.Store, true) }
 
-func leasesIn(store disk.Dir) (held []Lease, err error) {
+// Unheld are the leases that no process of this machine holds, as their dead processes left them.
+func (p *Project) Unheld() ([]Lease, error) { return leasesIn(p.Store, false) }
+
+// leasesIn are the leases that are held, or those that are not, the oldest first.
+func leasesIn(store disk.Dir, held bool) (list []Lease, err error) {
 	err = eachLease(store, func(_ disk.Dir, id string, dir disk.Dir) error {
 		locked, err := dir.Locked()
-		if !locked || err != nil {
+		if locked != held || err != nil {
 			return err
 		}
 		h, err := readHolder(dir, leaseHolder)
-		held = append(held, Lease{id, h})
+		list = append(list, Lease{id, h})
 		return err
 	})
-	slices.SortFunc(held, func(a, b Lease) int { return a.Holder.Start.Compare(b.Holder.Start) })
-	return held, err
+	slices.SortFunc(list, func(a, b Lease) int { return a.Holder.Start.Compare(b.Holder.Start) })
+	return list, err
 }
 
 // eachLease calls do for the directory of each lease, held or not.
@@ -105,19 +109,6 @@ func eachLease(store disk.Dir, do func(leases disk.Dir, id string, dir disk.Dir)
 		dir.Close()
 	}
 	return err
-}
-
-// Unheld are the leases that no process of this machine holds, as their dead processes left them.
-func (p *Project) Unheld() (unheld []Lease, err error) {
-	err = eachLease(p.Store, func(_ disk.Dir, id string, dir disk.Dir) error {
-		if locked, err := dir.Locked(); locked || err != nil {
-			return err
-		}
-		h, err := readHolder(dir, leaseHolder)
-		unheld = append(unheld, Lease{id, h})
-		return err
-	})
-	return unheld, err
 }
 
 // TidyLeases removes what dead processes left of their leases. The caller has the lock.

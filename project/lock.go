@@ -160,7 +160,7 @@ func (p *Project) tryLock(host string) (own func() error, err error) {
 // that an earlier version, which knows no leases, waits for its end as it always did;
 // and who holds the lease is noted as if it were one.
 func (p *Project) unlock(store disk.Dir, own func() error) {
-	leases, err := leasesIn(store)
+	leases, err := leasesIn(store, true)
 	switch {
 	case err == nil && len(leases) > 0:
 		h := leases[0].Holder
@@ -192,7 +192,7 @@ func (p *Project) lockBoth(store, dir disk.Dir, host string) (own, root func() e
 	if own, err = p.lockStore(store); err != nil {
 		return nil, nil, err
 	}
-	leases, err := leasesIn(store)
+	leases, err := leasesIn(store, true)
 	if err == nil {
 		root, err = tryRoot(dir, holder(store), len(leases) > 0, host)
 	}
