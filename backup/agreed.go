@@ -171,11 +171,10 @@ func (p *Place) shown(ctx context.Context) (*Manifest, error) {
 // inZip is the manifest in a generation's zip, whose own checksums alone are looked at.
 func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error) {
 	at := p.archiveName(generation)
-	r, size, err := p.Target.Open(ctx, at, 0, 0)
+	size, err := sizeOf(ctx, p.Target, at)
 	if err != nil {
 		return nil, err
 	}
-	r.Close()
 	z, err := openZip(&ranges{ctx, p.Target, at}, size)
 	if err != nil {
 		return nil, err

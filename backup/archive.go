@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -94,11 +93,10 @@ func (p *Place) archive(ctx context.Context, generation string, size int64) io.R
 
 // isLargeZipOf is isZipOf for one that is not held.
 func (p *Place) isLargeZipOf(ctx context.Context, of *Manifest) (bool, error) {
-	r, size, err := p.Target.Open(ctx, p.archiveName(of.Generation()), 0, 0)
+	size, err := sizeOf(ctx, p.Target, p.archiveName(of.Generation()))
 	if err != nil {
 		return false, err
 	}
-	r.Close()
 	return isZipOf(p.archive(ctx, of.Generation(), size), size, of)
 }
 
@@ -144,7 +142,7 @@ func (p *Place) writeZip(ctx context.Context, to io.Writer, m *Manifest, c write
 	if err := z.manifest(); err != nil {
 		return err
 	}
-	for _, file := range slices.Sorted(maps.Keys(m.Files)) {
+	for _, file := range sortedFiles(m) {
 		f := m.Files[file]
 		if f.Size > plainSize || !zippable(file) || strings.HasPrefix(string(file), recordsPart) || strings.HasPrefix(string(file), storePart) {
 			continue

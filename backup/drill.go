@@ -425,7 +425,7 @@ func (d *drill) carry(ctx context.Context, before []string) {
 			continue
 		}
 		if g, ok := d.m.Others[name]; ok {
-			if _, err := d.place.zippedManifest(ctx, name); err != nil && g.SHA256 != (tree.Hash{}) {
+			if _, err := d.place.zippedManifest(ctx, name); err != nil && !g.SHA256.IsZero() {
 				d.proof.Damaged = append(d.proof.Damaged, name)
 			}
 			continue
@@ -439,10 +439,7 @@ func (d *drill) carry(ctx context.Context, before []string) {
 		}
 		size := packs[h]
 		if size == 0 {
-			r, n, err := d.place.Target.Open(ctx, d.place.packName(h), 0, 0)
-			if size = n; err == nil {
-				r.Close()
-			}
+			size, _ = sizeOf(ctx, d.place.Target, d.place.packName(h)) // verify says what is wrong with it
 		}
 		if verify(ctx, d.place.Target, d.place.packName(h), h, size) != nil {
 			d.proof.Damaged = append(d.proof.Damaged, name)

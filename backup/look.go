@@ -39,9 +39,7 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 	}
 	unsound := map[string]bool{}
 	if n := len(proofs); n > 0 {
-		for _, name := range proofs[n-1].Damaged {
-			unsound[name] = true
-		}
+		unsound = setOf(proofs[n-1].Damaged)
 	}
 	lengths := p.packs()
 	for _, v := range Rotate(dated, keep) {
@@ -241,14 +239,11 @@ func (p *Place) removePacks(ctx context.Context, out *Prune, going []tree.Hash, 
 }
 
 func (p *Place) remove(ctx context.Context, out *Prune, name string) error {
-	r, size, err := p.Target.Open(ctx, name, 0, 0)
+	size, err := sizeOf(ctx, p.Target, name)
 	if isMissing(err) {
 		return nil
 	}
-	if err == nil {
-		r.Close()
-		out.Freed += size
-	}
+	out.Freed += size
 	return p.Target.Delete(ctx, name)
 }
 

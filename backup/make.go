@@ -442,8 +442,6 @@ func (mk *making) time() time.Time {
 	return newest.UTC().Add(time.Second)
 }
 
-func compareHash(a, b tree.Hash) int { return strings.Compare(string(a[:]), string(b[:])) }
-
 // recordFiles lists the files of the records, which the store has.
 func (mk *making) recordFiles() error {
 	h := mk.o.Recorder.History()
@@ -843,10 +841,7 @@ func (m *Manifest) condemn(known map[tree.Hash]int64, now time.Time) {
 
 // named are the packs that a generation names.
 func (m *Manifest) named() map[tree.Hash]bool {
-	out := map[tree.Hash]bool{}
-	for h := range m.Packs {
-		out[h] = true
-	}
+	out := setOf(slices.Collect(maps.Keys(m.Packs)))
 	for _, g := range m.Others {
 		for _, h := range g.Packs {
 			out[h] = true
@@ -863,5 +858,3 @@ func (m *Manifest) keepLengths(packs map[tree.Hash]int64) {
 	maps.DeleteFunc(out, func(h tree.Hash, size int64) bool { return size <= 0 || m.Packs[h] > 0 })
 	m.Lengths = out
 }
-
-var _ history.Objects = (*store.Store)(nil)

@@ -1,9 +1,11 @@
 package backup
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -286,6 +288,29 @@ func (f File) mode() (uint32, error) {
 		return 0, fmt.Errorf("mode %q is not permission bits in octal", f.Mode)
 	}
 	return uint32(n), nil
+}
+
+// sortedFiles are the names of a generation's files.
+func sortedFiles(m *Manifest) []FileName { return slices.Sorted(maps.Keys(m.Files)) }
+
+// sortedPacks are the packs that a generation needs. None is an empty list, not nil, which JSON tells apart.
+func sortedPacks(m *Manifest) []tree.Hash {
+	out := slices.AppendSeq(make([]tree.Hash, 0, len(m.Packs)), maps.Keys(m.Packs))
+	slices.SortFunc(out, compareHash)
+	return out
+}
+
+func compareHash(a, b tree.Hash) int { return bytes.Compare(a[:], b[:]) }
+
+// setOf is the set of what lists have.
+func setOf[T comparable](lists ...[]T) map[T]bool {
+	out := map[T]bool{}
+	for _, list := range lists {
+		for _, one := range list {
+			out[one] = true
+		}
+	}
+	return out
 }
 
 // checkFile refuses a name that cannot be a file's of a generation.

@@ -215,10 +215,9 @@ func projects(ctx context.Context, t target.Target) (names []string, closed, err
 		return nil, nil, err
 	}
 	for _, name := range top {
-		r, _, err := t.Open(ctx, path.Join(name, MarkerFile), 0, 0)
+		_, err := sizeOf(ctx, t, path.Join(name, MarkerFile))
 		switch {
 		case err == nil:
-			r.Close()
 			names = append(names, name)
 		case isMissing(err):
 		case errors.Is(err, target.ErrGone) || ctx.Err() != nil:
@@ -444,6 +443,16 @@ func newestLines(data []byte, most int) []byte {
 	}
 	_, rest, _ := bytes.Cut(data[len(data)-max(0, most)-1:], []byte("\n"))
 	return rest
+}
+
+// sizeOf is how long a content of the target is.
+func sizeOf(ctx context.Context, t target.Target, name string) (int64, error) {
+	r, size, err := t.Open(ctx, name, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	r.Close()
+	return size, nil
 }
 
 // readAll reads a content of the target that is small.

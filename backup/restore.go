@@ -317,11 +317,9 @@ func (p *Place) claim(ctx context.Context, id string) error {
 // freeTime is the generation's time, or the next second that no archive has, listed or not.
 func (mk *making) freeTime(ctx context.Context) (t time.Time) {
 	for t = mk.m.Timestamp; ; t = t.Add(time.Second) {
-		r, _, err := mk.o.Target.Open(ctx, mk.place.archiveName(preRestore+NameOf(t)), 0, 0)
-		if err != nil {
+		if _, err := sizeOf(ctx, mk.o.Target, mk.place.archiveName(preRestore+NameOf(t))); err != nil {
 			return t
 		}
-		r.Close()
 	}
 }
 

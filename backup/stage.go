@@ -2,7 +2,6 @@ package backup
 
 import (
 	"archive/zip"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,12 +87,8 @@ func (p *Place) sound(ctx context.Context, name string) (int64, error) {
 	if g.Damaged {
 		return 0, errManifest
 	}
-	r, size, err := p.Target.Open(ctx, at, 0, 0)
-	if err != nil {
-		return 0, err
-	}
-	r.Close()
-	if !g.SHA256.IsZero() {
+	size, err := sizeOf(ctx, p.Target, at)
+	if err == nil && !g.SHA256.IsZero() {
 		err = verify(ctx, p.Target, at, g.SHA256, size)
 	}
 	return size, err
@@ -166,15 +161,6 @@ func (p *Place) fetchZip(ctx context.Context, m *Manifest, dir disk.Dir) error {
 	return damaged(errors.New("its zip is missing"), "generation %s", m.Generation())
 }
 
-func sortedPacks(m *Manifest) []tree.Hash {
-	out := make([]tree.Hash, 0, len(m.Packs))
-	for h := range m.Packs {
-		out = append(out, h)
-	}
-	slices.SortFunc(out, compareHash)
-	return out
-}
-
 // Staged is a generation in a directory of its own, as the store that a restore makes of it: proven whole.
 type Staged struct {
 	Manifest *Manifest
@@ -240,10 +226,7 @@ func (s *Staged) forget(ctx context.Context) error {
 	if !slices.ContainsFunc(s.Manifest.Forgotten, s.Store.Has) {
 		return nil
 	}
-	gone := map[tree.Hash]bool{}
-	for _, h := range s.Manifest.Forgotten {
-		gone[h] = true
-	}
+	gone := setOf(s.Manifest.Forgotten)
 	_, err := s.Store.Compact(ctx, func(h tree.Hash) bool { return !gone[h] }, store.CompactOptions{Force: true})
 	return err
 }
@@ -338,10 +321,7 @@ func (s *Staged) prove() error {
 	if err != nil {
 		return err
 	}
-	without := map[tree.Hash]bool{}
-	for _, h := range s.Manifest.Missing {
-		without[h] = true
-	}
+	without := setOf(s.Manifest.Missing)
 	for _, h := range s.Manifest.Forgotten {
 		s.Needs.Set(h, 0)
 	}
@@ -602,10 +582,7 @@ func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, o
 			return err
 		}
 	}
-	missing := map[tree.Hash]bool{}
-	for _, h := range slices.Concat(m.Missing, m.Forgotten) {
-		missing[h] = true
-	}
+	missing := setOf(m.Missing, m.Forgotten)
 	r := tree.Reader{From: objects, Skip: func(e *tree.DamagedError) bool { return missing[e.Hash] }}
 	for it, err := range r.Entries(m.Tree) {
 		if err != nil {
@@ -632,15 +609,6 @@ func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, o
 		}
 	}
 	return w.z.Close()
-}
-
-func sortedFiles(m *Manifest) []FileName {
-	out := make([]FileName, 0, len(m.Files))
-	for name := range m.Files {
-		out = append(out, name)
-	}
-	slices.SortFunc(out, func(a, b FileName) int { return cmp.Compare(a, b) })
-	return out
 }
 
 func (w *whole) add(ctx context.Context, name string, h tree.Hash) error {
