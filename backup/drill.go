@@ -256,18 +256,6 @@ func seed(generation, path string) int {
 	return int(h.Sum32() >> 1)
 }
 
-// objects are the directories' objects of a target.
-type objects struct {
-	ctx context.Context
-	c   *contents
-}
-
-func (o objects) Get(h tree.Hash) ([]byte, error) {
-	var b bytes.Buffer
-	err := o.c.Write(o.ctx, &atMost{&b, int64(tree.MaxObject)}, h)
-	return b.Bytes(), err
-}
-
 func (d *drill) file(ctx context.Context, name FileName) error {
 	f := d.m.Files[name]
 	return d.content(ctx, tree.Quote(string(name)), f.SHA256, f.Size)

@@ -119,7 +119,7 @@ func (b *restoring) keepDone(live, to disk.Dir) (isDone map[string]bool, err err
 			continue
 		}
 		var text bytes.Buffer
-		if err := b.staged.write(&text, at); err != nil {
+		if err := b.staged.write(&text, file); err != nil {
 			return nil, err
 		}
 		if m := done.find(path.Base(at), idOf(text.Bytes()), states); m != nil {
@@ -190,7 +190,7 @@ func (b *restoring) has(at string, data []byte) bool {
 // completedSince says whether a message that waits is that of the generation, completed by a process since.
 func (b *restoring) completedSince(at string, data []byte) bool {
 	var text bytes.Buffer
-	if b.staged.Manifest.Files[FileName(at)].Size > message.MaxSize || b.staged.write(&text, at) != nil {
+	if b.staged.Manifest.Files[FileName(at)].Size > message.MaxSize || b.staged.write(&text, FileName(at)) != nil {
 		return false
 	}
 	then, err := message.Parse("", text.Bytes())

@@ -111,14 +111,8 @@ func writePluginFiles(p *project.Project, m *Manifest) (names []string, err erro
 			names = append(names, plugin)
 		}
 		err := into(p.Decree, path.Join(restoredDir, rest), func(dir disk.Dir, base string) error {
-			r, _, err := s.Open(m.Files[name].SHA256)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
 			return disk.Replace(dir, base, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
-				_, err := io.Copy(f, r)
-				return err
+				return copyContent(f, s, m.Files[name].SHA256)
 			})
 		})
 		if err != nil {

@@ -182,7 +182,7 @@ func (b *restoring) file(to disk.Dir, at string, name FileName) error {
 		return err
 	}
 	return into(to, at, func(dir disk.Dir, base string) error {
-		err := disk.Replace(dir, base, disk.Replacement{Perm: mode, Flush: true}, func(out disk.File) error { return b.staged.write(out, string(name)) })
+		err := disk.Replace(dir, base, disk.Replacement{Perm: mode, Flush: true}, func(out disk.File) error { return b.staged.write(out, name) })
 		if err != nil || f.Mtime == 0 {
 			return err
 		}
@@ -334,7 +334,7 @@ func (mk *making) wholeZip(ctx context.Context, name string) (g Generation, err 
 	defer u.Abort() //nolint:errcheck // after Commit it does nothing
 	sum := sha256.New()
 	n := &counter{w: io.MultiWriter(u, sum)}
-	if err := WriteZip(ctx, n, m, mk.snapshot.Store, objectsOf{mk.snapshot.Store}, mk.snapshot.Needs); err != nil {
+	if err := writeWhole(ctx, n, m, mk.snapshot.Store, mk.snapshot.Needs); err != nil {
 		return g, err
 	}
 	if err := u.Commit(ctx, name); err != nil {
@@ -380,20 +380,4 @@ func (mk *making) proveZip(ctx context.Context, name string, sum tree.Hash, size
 		return fmt.Errorf("%s/%s was written, but cannot be restored: %w", mk.o.Target, name, err)
 	}
 	return staged.Close()
-}
-
-// objectsOf are a store's objects as a tree.Source.
-type objectsOf struct {
-	s interface {
-		Open(tree.Hash) (io.ReadCloser, int64, error)
-	}
-}
-
-func (o objectsOf) Get(h tree.Hash) ([]byte, error) {
-	r, _, err := o.s.Open(h)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, int64(tree.MaxObject)))
 }

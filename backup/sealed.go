@@ -4,15 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 
 	"decree/backup/target"
 	"decree/disk"
 	"decree/project"
-	"decree/store"
-	"decree/tree"
 )
 
 // keysFile is what the store remembers of the keys of encrypted backups: what writing on needs, and
@@ -73,22 +70,4 @@ func spoiledKey(ctx context.Context, t target.Target, name string) error {
 // keyRefused is an error of what opens backups: the same kind in every command, whatever it was that could not be read.
 func keyRefused(err error) error {
 	return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}
-}
-
-// writer has contents by their hashes.
-type writer interface {
-	Write(ctx context.Context, w io.Writer, h tree.Hash) error
-}
-
-// fromStore has the contents of a generation that is being made, before anything was sent.
-type fromStore struct{ *store.Store }
-
-func (s fromStore) Write(_ context.Context, w io.Writer, h tree.Hash) error {
-	r, _, err := s.Open(h)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	_, err = io.Copy(w, r)
-	return err
 }

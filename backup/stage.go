@@ -287,7 +287,7 @@ func (s *Staged) logs(flush bool) error {
 		slices.Sort(parts)
 		err := disk.Replace(s.dir, l.name, disk.Replacement{Perm: project.PrivateFile, Flush: flush}, func(f disk.File) error {
 			for _, name := range parts {
-				if err := s.write(f, name); err != nil {
+				if err := s.write(f, FileName(name)); err != nil {
 					return err
 				}
 			}
@@ -301,14 +301,8 @@ func (s *Staged) logs(flush bool) error {
 }
 
 // write writes a file's content.
-func (s *Staged) write(w io.Writer, name string) error {
-	r, _, err := s.Store.Open(s.Manifest.Files[FileName(name)].SHA256)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	_, err = io.Copy(w, r)
-	return err
+func (s *Staged) write(w io.Writer, name FileName) error {
+	return copyContent(w, s.Store, s.Manifest.Files[name].SHA256)
 }
 
 // prove sees that all is there that the records and the tree name.
@@ -343,7 +337,7 @@ func (s *Staged) prove() error {
 
 // TreeFiles is how many files and links the generation's tree has, as far as it is there.
 func (s *Staged) TreeFiles() (n int, err error) {
-	r := tree.Reader{From: objectsOf{s.Store}, Skip: func(*tree.DamagedError) bool { return true }}
+	r := tree.Reader{From: s.History.Directories(), Skip: func(*tree.DamagedError) bool { return true }}
 	for it, err := range r.Entries(s.Manifest.Tree) {
 		if err != nil {
 			return 0, err
@@ -564,10 +558,10 @@ type whole struct {
 	done  map[tree.Hash]bool
 }
 
-// WriteZip writes a generation as one zip that needs nothing else: manifest.json, its files, the files of the tree
+// writeWhole writes a generation as one zip that needs nothing else: manifest.json, its files, the files of the tree
 // below tree/, and below contents/ what else its records consist of, each named by its hash. Links are in
 // the directories' objects alone.
-func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, objects tree.Source, needs *store.Numbers) error {
+func writeWhole(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, needs *store.Numbers) error {
 	own := m.own()
 	own.Packs = map[tree.Hash]int64{}
 	w := &whole{newZip(out, own), s, map[tree.Hash]bool{}}
@@ -583,7 +577,7 @@ func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, o
 		}
 	}
 	missing := setOf(m.Missing, m.Forgotten)
-	r := tree.Reader{From: objects, Skip: func(e *tree.DamagedError) bool { return missing[e.Hash] }}
+	r := tree.Reader{From: objects{ctx, fromStore{s}}, Skip: func(e *tree.DamagedError) bool { return missing[e.Hash] }}
 	for it, err := range r.Entries(m.Tree) {
 		if err != nil {
 			return err
@@ -615,14 +609,9 @@ func (w *whole) add(ctx context.Context, name string, h tree.Hash) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r, _, err := w.store.Open(h)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
 	to, err := w.z.create(name)
 	if err == nil {
-		_, err = io.Copy(to, r)
+		err = copyContent(to, w.store, h)
 	}
 	w.done[h] = true
 	return err
@@ -630,5 +619,5 @@ func (w *whole) add(ctx context.Context, name string, h tree.Hash) error {
 
 // WriteZip writes the generation as one zip that needs nothing else.
 func (s *Staged) WriteZip(ctx context.Context, w io.Writer) error {
-	return WriteZip(ctx, w, s.Manifest, s.Store, s.History.Directories(), s.Needs)
+	return writeWhole(ctx, w, s.Manifest, s.Store, s.Needs)
 }
