@@ -146,11 +146,6 @@ func sameOwn(a, b *Manifest) bool {
 	return err == nil && bytes.Equal(has, want)
 }
 
-// unusable says whether an error is that a copy of a manifest is not there, or of no use here.
-func unusable(err error) bool {
-	return isDamage(err) || errors.As(err, new(*FormatError)) || target.AboutKey(err)
-}
-
 // own is m without what it knows of other generations.
 func (m *Manifest) own() *Manifest {
 	own := *m

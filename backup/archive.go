@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"decree/backup/target"
-	"decree/store"
 	"decree/tree"
 )
 
@@ -53,15 +52,6 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 		return g, err
 	}
 	return g, readBack(p.Target, verify(ctx, p.Target, name, g.SHA256, n.n))
-}
-
-// readBack is the error of reading back what was just written into a target: damage where what came is not what was written. A
-// line that was cut, a command that was ended and a full disk here say nothing of the target.
-func readBack(t target.Target, err error) error {
-	if isDamage(err) || target.AboutKey(err) {
-		return damaged(err, "%s: what was written there is read back otherwise", t)
-	}
-	return err
 }
 
 // maxZip bounds a zip that is held in memory, in bytes.
@@ -148,7 +138,7 @@ func (p *Place) writeZip(ctx context.Context, to io.Writer, m *Manifest, c write
 			continue
 		}
 		data, err := p.small(ctx, c, string(file), f)
-		if err != nil && !lost(err) {
+		if err != nil && !isLost(err) {
 			return err
 		}
 		if err != nil {
@@ -200,7 +190,7 @@ var errTaken = errors.New("another backup has written an archive of that time")
 func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byte, error) {
 	var b bytes.Buffer
 	err := c.Write(ctx, &atMost{&b, f.Size}, f.SHA256)
-	if !lost(err) {
+	if !isLost(err) {
 		return b.Bytes(), err
 	}
 	data, cerr := readAll(ctx, p.Target, p.At(currentDir, name), plainSize)
@@ -208,11 +198,6 @@ func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byt
 		return data, nil
 	}
 	return nil, err
-}
-
-// lost says whether an error is that bytes are missing or not what they were.
-func lost(err error) bool {
-	return otherBytes(err) || store.IsLost(err)
 }
 
 type counter struct {

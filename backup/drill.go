@@ -48,7 +48,7 @@ func Drill(ctx context.Context, o Options, whole bool) (*Proof, error) {
 	}
 	defer unlock()
 	if place.Manifest == nil {
-		return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project, so there is nothing to prove", o.Target), Advice: "'decree backup' makes the first"}
+		return nil, notFound("'decree backup' makes the first", "%s has no backup of this project, so there is nothing to prove", o.Target)
 	}
 	if err := Unreadable(ctx, o.Target, place.Name); err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (d *drill) tree(ctx context.Context, root tree.Hash) error {
 		switch {
 		case errors.Is(err, errEnough):
 			return nil
-		case err != nil && !unreadable(err):
+		case err != nil && !isDamagedContent(err):
 			return err
 		case err != nil:
 			object := root
@@ -273,7 +273,7 @@ func (d *drill) content(ctx context.Context, name string, h tree.Hash, size int6
 	case err == nil:
 		d.proof.Files++
 		d.proof.Bytes += size
-	case !unreadable(err):
+	case !isDamagedContent(err):
 		return err
 	default:
 		d.broken(name, h, err)
@@ -310,12 +310,6 @@ func (d *drill) broken(name string, h tree.Hash, err error) {
 
 // mostProblems bounds what a proof lists.
 const mostProblems = 20
-
-// unreadable says whether an error is that what the target has is not what it should be.
-func unreadable(err error) bool {
-	return store.IsLost(err) || errors.As(err, new(*tree.DamagedError)) ||
-		isDamage(err)
-}
 
 // all restores the generation whole, as a restore would: a store made of its packs, with all its contents. That it
 // outlives a power failure is not asked of it.

@@ -3,7 +3,6 @@ package backup
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -289,31 +288,4 @@ func (p *Place) removeUnlisted(ctx context.Context, out *Prune) error {
 func olderThanADay(since string, o Options) bool {
 	t, err := parseTime(since)
 	return err == nil && o.Now().Sub(t) >= day
-}
-
-// Explain gives errors of targets a kind and a next step.
-func Explain(err error) error {
-	var known *project.Error
-	switch {
-	case target.AboutKey(err) && errors.As(err, &known):
-		own := *known // of what was under way then, and the kind is that of the key's error in all commands
-		own.Kind = project.Refused
-		return &own
-	case err == nil || errors.As(err, &known):
-		return err
-	case errors.Is(err, target.ErrNoBucket):
-		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "make the bucket at the server, or mend its name in backup.to: decree makes none"}
-	case errors.Is(err, target.ErrCredentials):
-		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged,
-			Advice: "mend AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or ~/.aws/credentials; a daemon and cron have an environment of their own"}
-	case errors.Is(err, target.ErrRegion):
-		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "name the bucket's region in the URL of backup.to (&region=R), or in AWS_REGION"}
-	case errors.Is(err, target.ErrGone):
-		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "mount the disk, or see that the machine can be reached; 'decree backup config' says where the target comes from"}
-	case target.AboutKey(err):
-		return keyRefused(err)
-	case errors.As(err, new(*FormatError)):
-		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged}
-	}
-	return err
 }

@@ -175,11 +175,6 @@ func (o Options) openPlaceOf(ctx context.Context, standing bool) (*Place, func()
 	return place, unlock, nil
 }
 
-// faster is the refusal of who finds that somebody else has written in a project's directory just then.
-func faster(t target.Target, name string) error {
-	return refused("run the command again", "%s/%s: another machine, project or command was faster", t, name)
-}
-
 // lockIn locks a project's directory in the target, and waits for that as long as the command may.
 func (o Options) lockIn(ctx context.Context, l target.Locker, name string) (func() error, error) {
 	const pause = 20 * time.Millisecond
@@ -591,8 +586,8 @@ func (mk *making) notMade(err error) error {
 		advice = "free some space on that disk, or name another target with backup.to; 'decree backup prune' frees little at once: contents that no generation names any more go a day later"
 	case project.HintOf(err) != "":
 		advice = project.HintOf(err)
-	case strange(err):
-		advice = strangeNext
+	case notAFile(err):
+		advice = notAFileNext
 	}
 	return &project.Error{Kind: project.KindOf(err), Msg: mk.o.Target.String(), Err: err, State: state, Advice: advice}
 }
@@ -775,7 +770,7 @@ func (mk *making) showFile(ctx context.Context, s target.Shelf, from, fresh stri
 	}
 	var data bytes.Buffer // it is small
 	err := fromStore{mk.snapshot.Store}.Write(ctx, &data, f.SHA256)
-	if lost(err) { // the target has had it
+	if isLost(err) { // the target has had it
 		data.Reset()
 		err = mk.known.Write(ctx, &data, f.SHA256)
 	}

@@ -53,32 +53,26 @@ func (p *Place) packContents(ctx context.Context, packs map[tree.Hash]int64, at 
 		return nil, err
 	}
 	for pack, size := range packs {
-		if got, ok := c.have[p.packName(pack)]; !ok || size > 0 && got != size {
-			bad(pack, fmt.Errorf("pack %s: %w", pack, missingOr(ok)))
+		got, there := c.have[p.packName(pack)]
+		if !there {
+			bad(pack, fmt.Errorf("pack %s: %w", pack, fs.ErrNotExist))
 			continue
 		}
-		got := c.have[p.packName(pack)]
-		err := c.add(ctx, pack, got, size > 0)
-		if err == nil {
-			c.lengths[pack] = got
+		if size > 0 && got != size {
+			bad(pack, fmt.Errorf("pack %s: %w", pack, errSize))
+			continue
 		}
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, target.ErrGone) {
-				return nil, err
-			}
+		err := c.add(ctx, pack, got, size > 0)
+		switch {
+		case err == nil:
+			c.lengths[pack] = got
+		case ctx.Err() != nil || errors.Is(err, target.ErrGone):
+			return nil, err
+		default:
 			bad(pack, err)
 		}
 	}
 	return c, nil
-}
-
-var errSize = errors.New("not as long as it was")
-
-func missingOr(there bool) error {
-	if there {
-		return errSize
-	}
-	return fs.ErrNotExist
 }
 
 // add takes the objects of a pack by its index or, where that is missing, damaged or another pack's, by the pack itself, which is read whole
@@ -282,8 +276,6 @@ func (c *contents) Write(ctx context.Context, w io.Writer, h tree.Hash) error {
 	return err
 }
 
-var errHash = errors.New("not the content of that hash")
-
 // atMost writes no more than so many bytes: a content that is longer than somebody says is not read on.
 type atMost struct {
 	w    io.Writer
@@ -361,7 +353,7 @@ func (u *upload) finish(to target.Upload, sum tree.Hash, n int64, headers []byte
 			return err // it may have been there before, and be another generation's
 		}
 		_ = u.p.Target.Delete(context.WithoutCancel(u.ctx), name)
-		return damaged(err, "%s: what was written there is read back otherwise", u.p.Target)
+		return readBack(u.p.Target, err)
 	}
 	if err := u.p.putIndex(u.ctx, sum, headers); err != nil {
 		return err

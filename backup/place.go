@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -56,19 +55,6 @@ func (p *Place) spelled(parts ...string) string {
 		at, _, _ = strings.Cut(at, "?")
 	}
 	return strings.TrimSuffix(at, "/") + "/" + p.At(parts...)
-}
-
-// Refused is an error of kind project.Refused.
-func refused(advice, format string, args ...any) error {
-	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf(format, args...), Advice: advice}
-}
-
-// damaged is an error of kind project.Integrity, unless what is missing is the key.
-func damaged(err error, format string, args ...any) error {
-	if target.AboutKey(err) {
-		return keyRefused(err)
-	}
-	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf(format, args...), Err: err}
 }
 
 // find finds the project's directory, which own knows: called name, or name-2 and so on where others have that name.
@@ -155,8 +141,8 @@ func (p *Place) broken(err error, advice string) error {
 
 // about is an error of reading one of the place's files.
 func (p *Place) about(name string, err error) error {
-	if strange(err) {
-		return &project.Error{Kind: project.Failed, Msg: p.spelled(name) + " is no regular file, and no link in a target is followed", Err: err, State: project.Unchanged, Advice: strangeNext}
+	if notAFile(err) {
+		return &project.Error{Kind: project.Failed, Msg: p.spelled(name) + " is no regular file, and no link in a target is followed", Err: err, State: project.Unchanged, Advice: notAFileNext}
 	}
 	if strings.HasPrefix(err.Error(), p.At(name)+": ") { // as the target says it
 		return fmt.Errorf("%s: %w", p.Target, err)
@@ -277,8 +263,8 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 	if name == "" {
 		if data, _, err := t.Read(ctx, MarkerFile, 1<<20); err == nil && data != nil {
 			dir, base := path.Split(t.String())
-			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s is the directory of one project in a target, and no target", t),
-				Advice: fmt.Sprintf("name the target, and in it the project: --from %s --name %s", strings.TrimSuffix(dir, "/"), base)}
+			return nil, notFound(fmt.Sprintf("name the target, and in it the project: --from %s --name %s", strings.TrimSuffix(dir, "/"), base),
+				"%s is the directory of one project in a target, and no target", t)
 		}
 		names, closed, err := projects(ctx, t)
 		if err != nil {
@@ -287,8 +273,8 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 		switch len(names) {
 		case 0:
 			if names := unmarkedProjects(ctx, t); len(names) > 0 {
-				return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's that %s marks, but what may be some in %s", t, MarkerFile, strings.Join(names, ", ")),
-					Advice: "if that is a backup, name it: --name " + names[0]}
+				return nil, notFound("if that is a backup, name it: --name "+names[0],
+					"%s has no backups of decree's that %s marks, but what may be some in %s", t, MarkerFile, strings.Join(names, ", "))
 			}
 			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Err: closed, Advice: "name another target with --from"}
 		case 1:
@@ -302,7 +288,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 		return nil, err
 	}
 	if p.Manifest == nil && len(p.replaced) == 0 {
-		return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup called %s", t, name), Advice: "'decree backup list --to " + tree.ShellWord(t.String()) + "' lists what it has"}
+		return nil, notFound("'decree backup list --to "+tree.ShellWord(t.String())+"' lists what it has", "%s has no backup called %s", t, name)
 	}
 	return p, nil
 }
@@ -334,11 +320,11 @@ func (p *Place) Resolve(ref string) (string, error) {
 	ref = strings.TrimSuffix(ref, ".zip")
 	names := p.Generations()
 	if len(names) == 0 {
-		return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project", p.Target), Advice: "'decree backup' makes the first"}
+		return "", notFound("'decree backup' makes the first", "%s has no backup of this project", p.Target)
 	}
 	if ref == "" || ref == currentDir {
 		if p.Manifest == nil {
-			return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project, but what restores have replaced: %s", p.Target, strings.Join(names, ", ")), Advice: "name one of these"}
+			return "", notFound("name one of these", "%s has no backup of this project, but what restores have replaced: %s", p.Target, strings.Join(names, ", "))
 		}
 		if len(p.passed) > 0 {
 			return "", &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("%s/%s: %s is damaged, and so is the newest generation there, %s", p.Target, p.Name, ManifestFile, p.passed[0]),
@@ -362,9 +348,9 @@ func (p *Place) Resolve(ref string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("no generation is called %s", ref), Advice: "'decree backup list' lists them"}
+		return "", notFound("'decree backup list' lists them", "no generation is called %s", ref)
 	}
-	return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("several generations have %s in their names: %s", ref, strings.Join(found, ", ")), Advice: "give more of the name"}
+	return "", notFound("give more of the name", "several generations have %s in their names: %s", ref, strings.Join(found, ", "))
 }
 
 // proofs reads proofs.jsonl, oldest first; a line that is none is passed over, and a whole file that is not what was
@@ -471,5 +457,3 @@ func readAll(ctx context.Context, t target.Target, name string, limit int64) ([]
 	}
 	return data, err
 }
-
-func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

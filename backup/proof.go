@@ -3,14 +3,12 @@ package backup
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/dustin/go-humanize"
 
-	"decree/backup/target"
 	"decree/disk"
 	"decree/tree"
 )
@@ -40,28 +38,6 @@ func (p Proof) Result() string {
 		text += ", a sample"
 	}
 	return text
-}
-
-// isDamage says whether an error of reading is that bytes are missing or are others.
-func isDamage(err error) bool {
-	return otherBytes(err) || strange(err)
-}
-
-// strange says whether an error is that a link, a directory or the like stands where a file belongs, or a file where a directory does.
-func strange(err error) bool {
-	return err != nil && (errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err))
-}
-
-// strangeNext is what to do about that.
-const strangeNext = "put what belongs there in the place of what stands there; or, if that is lost, move it away, and the next command says what is missing"
-
-// otherBytes says whether an error is that a file is missing, or is not the one that is meant. Of a line that is cut, or a command that
-// is ended, nothing is known but that the bytes did not come.
-func otherBytes(err error) bool {
-	if errors.Is(err, target.ErrGone) || errors.Is(err, context.Canceled) {
-		return false
-	}
-	return isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
 // sameBytes reads a file from its beginning and compares it with its hash and length.

@@ -66,8 +66,3 @@ func spoiledKey(ctx context.Context, t target.Target, name string) error {
 	}
 	return nil
 }
-
-// keyRefused is an error of what opens backups: the same kind in every command, whatever it was that could not be read.
-func keyRefused(err error) error {
-	return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}
-}

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -77,6 +76,3 @@ func ageOf(d time.Duration) string {
 	}
 	return strings.TrimSuffix(d.String(), "0s")
 }
-
-// IsGone says whether an error is that the target is not there.
-func IsGone(err error) bool { return errors.Is(err, target.ErrGone) }

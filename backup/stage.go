@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"decree/backup/target"
 	"decree/disk"
 	"decree/history"
 	"decree/project"
@@ -133,14 +132,6 @@ func (p *Place) fetch(ctx context.Context, m *Manifest, dir disk.Dir, flush bool
 		progress(done, total)
 	}
 	return nil
-}
-
-// damagedUnlessDisk makes an error of kind Integrity of one that says that bytes are wrong or missing.
-func damagedUnlessDisk(err error, format string, args ...any) error {
-	if lost(err) || target.AboutKey(err) {
-		return damaged(err, format, args...)
-	}
-	return err
 }
 
 func (p *Place) fetchZip(ctx context.Context, m *Manifest, dir disk.Dir) error {
