@@ -99,7 +99,7 @@ func (p *Place) keyMissing(why, err error) error {
 
 // copied is the copy that the newest generation there has of its own manifest, and where that lies; nil where there is none.
 func (p *Place) copied(ctx context.Context) (m *Manifest, from string, err error) {
-	m, err = p.shown(ctx)
+	m, err = p.currentManifest(ctx)
 	if err != nil && !unusable(err) {
 		return nil, "", err
 	}
@@ -117,7 +117,7 @@ func (p *Place) copied(ctx context.Context) (m *Manifest, from string, err error
 		if m != nil && name <= m.Generation() {
 			break
 		}
-		z, err := p.inZip(ctx, name)
+		z, err := p.manifestInZip(ctx, name)
 		if err == nil && p.mayBe(z) && z.Generation() == name {
 			return z, "that in " + p.archiveName(name), nil
 		}
@@ -154,17 +154,8 @@ func (m *Manifest) own() *Manifest {
 	return &own
 }
 
-// shown is the manifest in current/.
-func (p *Place) shown(ctx context.Context) (*Manifest, error) {
-	data, err := readAll(ctx, p.Target, p.At(currentDir, ManifestFile), MaxManifest)
-	if err != nil {
-		return nil, err
-	}
-	return ParseManifest(data)
-}
-
-// inZip is the manifest in a generation's zip, whose own checksums alone are looked at.
-func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error) {
+// manifestInZip is the manifest in a generation's zip, whose own checksums alone are looked at.
+func (p *Place) manifestInZip(ctx context.Context, generation string) (*Manifest, error) {
 	at := p.archiveName(generation)
 	size, err := sizeOf(ctx, p.Target, at)
 	if err != nil {
@@ -175,13 +166,6 @@ func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error)
 		return nil, err
 	}
 	return z.manifest()
-}
-
-// hasCurrent says whether the target has a current/; in another each generation, also the newest, has a zip. What is encrypted has none, also
-// where nothing is encrypted anew, as on a machine that only restores.
-func (p *Place) hasCurrent() bool {
-	_, shelf := p.Target.(target.Shelf)
-	return shelf && !p.sealed
 }
 
 // disagreed is the error of a manifest.json that is not agreed.
@@ -208,7 +192,7 @@ func (p *Place) others(ctx context.Context) (map[string]Generation, error) {
 	out := map[string]Generation{}
 	for name, g := range p.Manifest.Others {
 		if !p.marked() {
-			m, err := p.inZip(ctx, name)
+			m, err := p.manifestInZip(ctx, name)
 			if err != nil && !unusable(err) {
 				return nil, err
 			}

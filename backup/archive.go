@@ -16,11 +16,16 @@ import (
 	"decree/tree"
 )
 
+// archiveName is the name in the target of a generation's zip.
+func (p *Place) archiveName(generation string) string {
+	return p.At(archivesDir, generation+".zip")
+}
+
 // zipGeneration writes the zip of a generation into archives/ and reads it back: its manifest.json, and its
 // files that are not large but those of the records, which the packs have.
 func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Generation, err error) {
 	g = m.generation()
-	name := p.At(archivesDir, m.Generation()+".zip")
+	name := p.archiveName(m.Generation())
 	u, err := p.Target.Create(ctx, name)
 	if err != nil {
 		return g, err

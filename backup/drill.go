@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func (d *drill) run(ctx context.Context, from string) (err error) {
 		}
 	}()
 	d.stale()
-	if err = d.shown(ctx); err != nil {
+	if err = d.checkCurrent(ctx); err != nil {
 		return err
 	}
 	if d.proof.Whole {
@@ -293,7 +294,10 @@ func (d *drill) restored(ctx context.Context, h tree.Hash, size int64) error {
 	if err := d.c.Write(ctx, &atMost{f, size}, h); err != nil {
 		return err
 	}
-	return sameBytes(ctx, f, h, size)
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return copyChecked(ctx, io.Discard, f, h, size)
 }
 
 // broken notes what could not be restored, and the pack that is to blame.
@@ -372,12 +376,12 @@ func (d *drill) blame(ctx context.Context, reason error) error {
 		d.problem("%v", reason)
 		return nil
 	}
-	d.proof.Files = min(d.proof.Of, d.sound())
+	d.proof.Files = min(d.proof.Of, d.countSound())
 	return nil
 }
 
-// sound counts the contents that lie in packs which are whole.
-func (d *drill) sound() (n int) {
+// countSound counts the contents that lie in packs which are whole.
+func (d *drill) countSound() (n int) {
 	for _, b := range d.c.at.All() {
 		if !slices.Contains(d.proof.Damaged, d.c.blocks[b-1].pack.String()) {
 			n++
@@ -390,7 +394,7 @@ func (d *drill) sound() (n int) {
 // and nothing can mend them: they are named as not to be restored.
 func (d *drill) archives(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(d.m.Others)) {
-		_, err := d.place.sound(ctx, name)
+		_, err := d.place.checkZip(ctx, name)
 		if isDamage(err) {
 			d.proof.Damaged = append(d.proof.Damaged, name)
 			d.o.Tell(fmt.Sprintf("generation %s cannot be restored any more: its zip is missing or damaged", name))
@@ -407,7 +411,7 @@ func (d *drill) carry(ctx context.Context, before []string) {
 			continue
 		}
 		if g, ok := d.m.Others[name]; ok {
-			if _, err := d.place.zippedManifest(ctx, name); err != nil && !g.SHA256.IsZero() {
+			if _, err := d.place.provenManifest(ctx, name); err != nil && !g.SHA256.IsZero() {
 				d.proof.Damaged = append(d.proof.Damaged, name)
 			}
 			continue

@@ -42,18 +42,6 @@ type Options struct {
 	under bool      // the project's lock is held, beside which nobody is waited for
 }
 
-// heldLock is the lock of a project's directory in a target that is held until all that a backup does there is done.
-type heldLock struct {
-	name    string // "": nobody has taken it yet
-	release func() error
-}
-
-func (l *heldLock) end() {
-	if l.release != nil {
-		_ = l.release()
-	}
-}
-
 // Made is what a backup has made.
 type Made struct {
 	Place    *Place
@@ -104,7 +92,7 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 	if err := mk.begin(ctx); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{mk.send, mk.claim, mk.archive, mk.show, mk.commit} {
+	for _, step := range []func(context.Context) error{mk.send, mk.claim, mk.archive, mk.makeCurrent, mk.commit} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -116,124 +104,6 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 			cmp.Or(project.HintOf(err), "mend that, and run 'decree backup' again"))
 	}
 	return made, err
-}
-
-// openPlace finds the project's directory and makes sure that nobody else writes there, where
-// the target can.
-func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
-	return o.openPlaceOf(ctx, false)
-}
-
-// openStanding is openPlace for who works on generations: where none stands nothing is made, the lock neither.
-func (o Options) openStanding(ctx context.Context) (*Place, func(), error) {
-	return o.openPlaceOf(ctx, true)
-}
-
-func (o Options) openPlaceOf(ctx context.Context, standing bool) (*Place, func(), error) {
-	p := o.Recorder.Project()
-	find := func() (*Place, error) {
-		place, err := FindOwn(ctx, o.Target, &p.Site, o.Where, o.Host)
-		if err == nil {
-			err = place.missing(&p.Site)
-		}
-		return place, err
-	}
-	place, err := find() // before anything is made there, the lock too
-	if err != nil {
-		return nil, nil, err
-	}
-	unlock := func() {}
-	if standing && place.Manifest == nil {
-		return place, unlock, nil
-	}
-	if l, ok := o.Target.(target.Locker); ok && (o.held == nil || o.held.name != place.Name) {
-		release, err := o.lockIn(ctx, l, place.Name)
-		if errors.Is(err, target.ErrLocked) { // it may be of a new project that is called alike
-			return nil, nil, refused("repeat it when that has ended, or wait for it with --wait 5m", "%s/%s: another backup is under way there", o.Target, place.Name)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		unlock = func() { _ = release() }
-		now, err := find() // it may have changed until the lock was ours
-		if err == nil && now.Name != place.Name {
-			err = faster(o.Target, place.Name)
-		}
-		if err != nil {
-			unlock()
-			return nil, nil, err
-		}
-		place = now
-		if o.held != nil && o.held.name == "" {
-			o.held.name, o.held.release, unlock = place.Name, release, func() {}
-		}
-	}
-	place.noted(&p.Site)
-	if place.Apart != "" {
-		o.Tell(place.Apart)
-	}
-	return place, unlock, nil
-}
-
-// lockIn locks a project's directory in the target, and waits for that as long as the command may.
-func (o Options) lockIn(ctx context.Context, l target.Locker, name string) (func() error, error) {
-	const pause = 20 * time.Millisecond
-	left := o.Recorder.Wait()
-	if o.under {
-		left = 0
-	}
-	for ; ; left -= pause {
-		release, err := l.Lock(ctx, name)
-		if !errors.Is(err, target.ErrLocked) || left <= 0 {
-			return release, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(min(pause, left)):
-		}
-	}
-}
-
-// Gone is the refusal of a target that has had generations of the project and has none now.
-func (p *Place) Gone(site *project.Site) error {
-	if p.Manifest != nil || p.other != nil {
-		return nil
-	}
-	return Missing(site.Store, p.Target.String())
-}
-
-// missing is Gone for who writes there, to whom a marker that is lost says the same.
-func (p *Place) missing(site *project.Site) error {
-	err := Missing(site.Store, p.Target.String())
-	switch {
-	case p.Marker != nil || p.other != nil:
-		return p.Gone(site)
-	case err != nil && p.Manifest != nil:
-		sum := p.sum
-		if own, err := p.Manifest.own().Encode(); sum.IsZero() && err == nil { // manifest.json is lost too: then a copy of it is read
-			sum = tree.Sum(own)
-		}
-		line := strings.TrimSpace(string(Marker{Version: Version, Project: p.Manifest.Project, Manifest: sum}.Encode()))
-		return refused(fmt.Sprintf("if these are the backups of this project, make %s again, with this line in it: %s", p.At(MarkerFile), line),
-			"%s/%s has backups, but no %s, which says whose they are", p.Target, p.Name, MarkerFile)
-	}
-	return err
-}
-
-// Missing is the error of a target that has no generations, if the store remembers that it has had some: its disk is not
-// mounted, or somebody has taken them away.
-func Missing(store disk.Dir, target string) error {
-	if store == nil {
-		return nil
-	}
-	memory, err := readMemory(store)
-	known := memory.Targets[target]
-	if known.Generation == "" {
-		return err
-	}
-	return refused("mount the disk that belongs there; or, if it was emptied on purpose, "+giveUp(store, target),
-		"%s held backups of this project, the newest of %s, and has none now: another disk may be missing from its place", target, known.Generation)
 }
 
 // tidy removes what backups that died have left. Where that cannot be, it costs space and is no reason to make no backup.
@@ -485,29 +355,6 @@ func (mk *making) look(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// packs are all that manifest.json names, with their lengths where it says them.
-func (p *Place) packs() map[tree.Hash]int64 {
-	out := map[tree.Hash]int64{}
-	if p.Manifest == nil {
-		return out
-	}
-	for h := range p.Manifest.Condemned {
-		out[h] = 0
-	}
-	for _, g := range p.Manifest.Others {
-		for _, h := range g.Packs {
-			out[h] = 0
-		}
-	}
-	for h, size := range p.Manifest.Lengths {
-		if _, named := out[h]; named {
-			out[h] = size
-		}
-	}
-	maps.Copy(out, p.Manifest.Packs)
-	return out
-}
-
 // send sends the packs that the target lacks.
 func (mk *making) send(ctx context.Context) error {
 	needs := mk.snapshot.Needs.Clone()
@@ -699,87 +546,6 @@ func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err e
 	return mk.place.zipAnew(ctx, m, mk.known, old)
 }
 
-// plainSize is the length of a file, in bytes, up to which current/ and the zips have it.
-const plainSize = 1 << 20
-
-// show makes current/. Where nobody can be kept from writing there at once, two backups may take each other's files away: then
-// it stays as it is, of which readers take what has the right hash, until the next one.
-func (mk *making) show(ctx context.Context) error {
-	s, ok := mk.o.Target.(target.Shelf)
-	if !ok {
-		return nil
-	}
-	err := mk.renew(ctx, s)
-	if err == nil {
-		return nil
-	}
-	if _, alone := mk.o.Target.(target.Locker); alone || ctx.Err() != nil || errors.Is(err, target.ErrGone) || disk.Full(err) {
-		return mk.notMade(err)
-	}
-	mk.o.Tell(fmt.Sprintf("%s was not renewed, as when another backup is at work there: %v", mk.place.At(currentDir), err))
-	return nil
-}
-
-// renew builds current/ beside the old one and exchanges the two. What is the same as in the one before is a hard
-// link to it.
-func (mk *making) renew(ctx context.Context, s target.Shelf) error {
-	fresh, now := mk.place.At(currentDir+newSuffix), mk.place.At(currentDir)
-	if err := s.Clear(ctx, fresh); err != nil {
-		return err
-	}
-	from := now
-	if !mk.keepsShown(ctx) {
-		from = ""
-	}
-	for name, f := range mk.m.Files {
-		if f.Size > plainSize {
-			continue
-		}
-		if err := mk.showFile(ctx, s, from, path.Join(fresh, string(name)), name, f); err != nil {
-			return err
-		}
-	}
-	data, err := mk.m.Encode()
-	if err == nil {
-		err = s.Write(ctx, path.Join(fresh, ManifestFile), strings.NewReader(string(data)))
-	}
-	if err == nil {
-		err = s.Exchange(ctx, fresh, now)
-	}
-	return err
-}
-
-// keepsShown says whether what is in current/ may be taken over: it is the generation's before, and the newest proof has
-// not found it changed.
-func (mk *making) keepsShown(ctx context.Context) bool {
-	prev := mk.place.Manifest
-	if prev == nil || slices.Contains(mk.unsound, currentDir) {
-		return false
-	}
-	m, err := mk.place.shown(ctx)
-	return err == nil && m.Timestamp.Equal(prev.Timestamp) && maps.Equal(m.Files, prev.Files)
-}
-
-// showFile writes a file of current/, or links it to the same one in from, the current/ of before, if that is not "".
-func (mk *making) showFile(ctx context.Context, s target.Shelf, from, fresh string, name FileName, f File) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if prev := mk.place.Manifest; from != "" && prev.Files[name] == f && s.Link(ctx, path.Join(from, string(name)), fresh) == nil {
-		return nil
-	}
-	var data bytes.Buffer // it is small
-	err := fromStore{mk.snapshot.Store}.Write(ctx, &data, f.SHA256)
-	if isLost(err) { // the target has had it
-		data.Reset()
-		err = mk.known.Write(ctx, &data, f.SHA256)
-	}
-	if err != nil {
-		return err
-	}
-	return s.Write(ctx, fresh, &data)
-}
-
 // commit makes the generation the newest. From then on it counts, whether or not the marker could be written.
 func (mk *making) commit(ctx context.Context) error {
 	packs := mk.place.packs()
@@ -815,41 +581,4 @@ func (mk *making) acknowledged(ctx context.Context) error {
 		}
 	}
 	return cmp.Or(mk.unmarked, err, mk.o.Recorder.Audit("backup", fmt.Sprintf("%s to %s, manifest %s", mk.m.Generation(), mk.o.Target, mk.place.sum)))
-}
-
-// condemn writes down since when no generation names a pack, and how long those are that other generations need.
-func (m *Manifest) condemn(known map[tree.Hash]int64, now time.Time) {
-	named := m.named()
-	lengths := maps.Clone(known)
-	maps.DeleteFunc(lengths, func(h tree.Hash, _ int64) bool { return !named[h] })
-	m.Lengths = nil
-	m.keepLengths(lengths)
-	for h := range known {
-		if named[h] {
-			delete(m.Condemned, h)
-		} else if m.Condemned[h] == "" {
-			m.Condemned[h] = now.UTC().Format(time.RFC3339)
-		}
-	}
-	m.Going = slices.DeleteFunc(m.Going, func(h tree.Hash) bool { return m.Condemned[h] == "" })
-}
-
-// named are the packs that a generation names.
-func (m *Manifest) named() map[tree.Hash]bool {
-	out := setOf(slices.Collect(maps.Keys(m.Packs)))
-	for _, g := range m.Others {
-		for _, h := range g.Packs {
-			out[h] = true
-		}
-	}
-	return out
-}
-
-// keepLengths writes down how long packs are, where that is known and m does not say it yet.
-func (m *Manifest) keepLengths(packs map[tree.Hash]int64) {
-	out := map[tree.Hash]int64{} // a new one: m may be a copy of a manifest that stays
-	maps.Copy(out, packs)
-	maps.Copy(out, m.Lengths)
-	maps.DeleteFunc(out, func(h tree.Hash, size int64) bool { return size <= 0 || m.Packs[h] > 0 })
-	m.Lengths = out
 }

@@ -3,7 +3,6 @@ package backup
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -172,11 +171,6 @@ func underMemoryLock(store disk.Dir, change func() error) error {
 	}
 	defer func() { _ = unlock() }()
 	return change()
-}
-
-// giveUp is what to do about a target that is to be remembered no longer. All others are.
-func giveUp(store disk.Dir, target string) string {
-	return fmt.Sprintf("take %q out of \"targets\" in %s", tree.Quote(target), path.Join(store.Path(), memoryFile))
 }
 
 // awaitLock locks a directory that others lock for moments alone.

@@ -43,7 +43,7 @@ func (p *Place) takeUp(ctx context.Context, site *project.Site) (string, error) 
 	if p.Damage != "" {
 		text, before = p.Damage, p.had
 	}
-	if m, err := p.shown(ctx); err == nil && m.Project == site.ID && m.Timestamp.After(p.Manifest.Timestamp) && !m.Timestamp.After(known.Timestamp) {
+	if m, err := p.currentManifest(ctx); err == nil && m.Project == site.ID && m.Timestamp.After(p.Manifest.Timestamp) && !m.Timestamp.After(known.Timestamp) {
 		p.Manifest = m
 	} else if err != nil && !unusable(err) {
 		return "", err
@@ -111,7 +111,7 @@ func (p *Place) listZips(ctx context.Context, id string, stood []string, sums bo
 		if len(stood) > 0 && !slices.Contains(stood, name) {
 			continue
 		}
-		m, err := p.inZip(ctx, name)
+		m, err := p.manifestInZip(ctx, name)
 		if err == nil && m.Project == id {
 			g := m.generation()
 			if sums {
@@ -142,6 +142,6 @@ func (p *Place) zipSum(ctx context.Context, name string) (tree.Hash, error) {
 	}
 	defer r.Close()
 	sum := sha256.New()
-	_, err = io.Copy(sum, &until{ctx, r})
+	_, err = io.Copy(sum, &ctxReader{ctx, r})
 	return tree.Hash(sum.Sum(nil)), err
 }

@@ -128,7 +128,7 @@ func TestAManifestOfAZipListsTheOthersAgain(t *testing.T) {
 	bucket(func(o Options) error {
 		place, err := One(t.Context(), o.Target, "tree")
 		require.NoError(t, err)
-		m, err := place.inZip(t.Context(), place.Manifest.Generation())
+		m, err := place.manifestInZip(t.Context(), place.Manifest.Generation())
 		require.NoError(t, err)
 		data, err := m.Encode()
 		require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -429,31 +428,4 @@ func newestLines(data []byte, most int) []byte {
 	}
 	_, rest, _ := bytes.Cut(data[len(data)-max(0, most)-1:], []byte("\n"))
 	return rest
-}
-
-// sizeOf is how long a content of the target is.
-func sizeOf(ctx context.Context, t target.Target, name string) (int64, error) {
-	r, size, err := t.Open(ctx, name, 0, 0)
-	if err != nil {
-		return 0, err
-	}
-	r.Close()
-	return size, nil
-}
-
-// readAll reads a content of the target that is small.
-func readAll(ctx context.Context, t target.Target, name string, limit int64) ([]byte, error) {
-	r, size, err := t.Open(ctx, name, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	if size > limit {
-		return nil, &FormatError{name, fmt.Sprintf("larger than %d bytes", limit)}
-	}
-	data, err := io.ReadAll(io.LimitReader(r, size+1))
-	if err == nil && int64(len(data)) != size {
-		err = io.ErrUnexpectedEOF
-	}
-	return data, err
 }

@@ -1,16 +1,10 @@
 package backup
 
 import (
-	"context"
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/dustin/go-humanize"
-
-	"decree/disk"
-	"decree/tree"
 )
 
 // String says what the proof has found: "restored 5,120 of 5,120 files of 2026-11-20T03:00Z in 4.1 s", and
@@ -38,22 +32,4 @@ func (p Proof) Result() string {
 		text += ", a sample"
 	}
 	return text
-}
-
-// sameBytes reads a file from its beginning and compares it with its hash and length.
-func sameBytes(ctx context.Context, f disk.File, h tree.Hash, size int64) error {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	sum := sha256.New()
-	n, err := io.Copy(sum, &until{ctx, f})
-	switch {
-	case err != nil:
-		return err
-	case n != size:
-		return errSize
-	case tree.Hash(sum.Sum(nil)) != h:
-		return errHash
-	}
-	return nil
 }

@@ -28,7 +28,7 @@ func (p *Place) readReplaced(ctx context.Context) error {
 	})
 	p.replaced = map[string]Generation{}
 	for name, size := range sizes {
-		m, err := p.inZip(ctx, name)
+		m, err := p.manifestInZip(ctx, name)
 		switch {
 		case err == nil && m.Project == p.Marker.Project:
 			p.replaced[name] = Generation{Packs: []tree.Hash{}, Timestamp: m.Timestamp, Host: m.Host, Records: m.Counts.Records, Bytes: m.Counts.Bytes, NewBytes: size}

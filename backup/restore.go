@@ -211,14 +211,6 @@ func into(to disk.Dir, name string, do func(dir disk.Dir, base string) error) er
 	return into(dir, rest, do)
 }
 
-// hold takes the lock of the project's directory in the target before that of the project, as a backup does: who waits for it the other way
-// round has others wait, and two of them wait for each other.
-func (o Options) hold(ctx context.Context) error {
-	o.Tell = func(string) {} // it is said when the directory is used
-	_, _, err := o.openPlace(ctx)
-	return err
-}
-
 // keepBefore keeps what is here as an archive that needs nothing else, in the target, unless that has failed with err before, else aside.
 func (o Options) keepBefore(ctx context.Context, err error, aside func() (target.Target, error)) (where string, _ error) {
 	if err == nil {

@@ -35,7 +35,7 @@ func (p *Place) Generation(ctx context.Context, name string) (*Source, error) {
 	m := p.Manifest
 	if m == nil || name != m.Generation() {
 		var err error
-		if m, err = p.zippedManifest(ctx, name); err != nil {
+		if m, err = p.provenManifest(ctx, name); err != nil {
 			return nil, err
 		}
 	} else if !p.agreed {
@@ -50,10 +50,10 @@ func (p *Place) source(m *Manifest, scratch bool) *Source {
 	}, scratch, p}
 }
 
-// zippedManifest is the manifest of a generation that has a zip, which is compared with its hash.
-func (p *Place) zippedManifest(ctx context.Context, name string) (*Manifest, error) {
+// provenManifest is the manifest of a generation that has a zip, which is compared with its hash.
+func (p *Place) provenManifest(ctx context.Context, name string) (*Manifest, error) {
 	at := p.archiveName(name)
-	size, err := p.sound(ctx, name)
+	size, err := p.checkZip(ctx, name)
 	if err != nil {
 		return nil, unread(err, name)
 	}
@@ -80,8 +80,8 @@ func unread(err error, name string) error {
 		Advice: "repeat it when the disk or the line is mended"}
 }
 
-// sound compares a generation's zip with its hash, where that is known, and returns its length.
-func (p *Place) sound(ctx context.Context, name string) (int64, error) {
+// checkZip compares a generation's zip with its hash, where that is known, and returns its length.
+func (p *Place) checkZip(ctx context.Context, name string) (int64, error) {
 	at, g := p.archiveName(name), p.zips()[name]
 	if g.Damaged {
 		return 0, errManifest
@@ -139,7 +139,7 @@ func (p *Place) fetchZip(ctx context.Context, m *Manifest, dir disk.Dir) error {
 		if _, ok := p.zips()[name]; !ok {
 			continue
 		}
-		size, err := p.sound(ctx, name)
+		size, err := p.checkZip(ctx, name)
 		if err != nil {
 			return damagedUnlessDisk(err, "generation %s is damaged", name)
 		}
@@ -259,7 +259,7 @@ func (s *Staged) compare(ctx context.Context, h tree.Hash, names []FileName) (at
 			return at, errSize
 		}
 	}
-	_, err = io.Copy(io.Discard, &until{ctx, r})
+	_, err = io.Copy(io.Discard, &ctxReader{ctx, r})
 	return at, err
 }
 

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -124,16 +125,6 @@ func (r Remembered) last() *Listed {
 	return &Listed{Generation: r.Generation, Timestamp: r.Timestamp, KeptBy: []string{}}
 }
 
-// Newest is the newest generation of a list, without what restores have replaced; nil where there is none.
-func Newest(list []Listed) *Listed {
-	for i, l := range list {
-		if !IsPreRestore(l.Generation) {
-			return &list[i]
-		}
-	}
-	return nil
-}
-
 func (s *Status) problem(format string, args ...any) {
 	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
 }
@@ -150,4 +141,26 @@ func (s *Status) judge(known Remembered, site *project.Site, now time.Time) {
 	if s.SameDisk {
 		s.problem("same disk: the backups are on the disk that the store is on, and are lost with it")
 	}
+}
+
+// SameDisk says whether a target is on the disk that the project's store is on: it goes with it.
+func SameDisk(t target.Target, p *project.Site) bool {
+	placed, ok := t.(target.Placed)
+	if !ok {
+		return false
+	}
+	_, dev, _, err := placed.Place()
+	self, serr := p.Store.Self()
+	return err == nil && serr == nil && dev == self.Dev
+}
+
+// InTree says whether a target is a directory below the root that .decree has: what deletes what
+// no record has, such as 'git clean -xfd', deletes it too.
+func InTree(t target.Target, root string) bool {
+	placed, ok := t.(target.Placed)
+	if !ok {
+		return false
+	}
+	at, _, _, err := placed.Place()
+	return err == nil && strings.HasPrefix(at+"/", path.Clean(root)+"/")
 }

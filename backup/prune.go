@@ -7,103 +7,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/backup/target"
 	"decree/project"
 	"decree/tree"
 )
-
-// List is what stands there, newest first, with what the rotation would keep.
-func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Listed, error) {
-	out := []Listed{}
-	if p.Manifest == nil && len(p.replaced) == 0 {
-		return out, nil
-	}
-	there := map[string]int64{}
-	err := p.Target.List(ctx, p.Name+"/", func(o target.Object) error {
-		there[o.Name] = o.Size
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var dated []Dated
-	for _, name := range p.Generations() {
-		at, _ := TimeOf(name)
-		dated = append(dated, Dated{name, at})
-	}
-	proofs, err := p.Proofs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	unsound := map[string]bool{}
-	if n := len(proofs); n > 0 {
-		unsound = setOf(proofs[n-1].Damaged)
-	}
-	lengths := p.packs()
-	for _, v := range Rotate(dated, keep) {
-		l := p.listed(v.Name, there, lengths, unsound)
-		l.KeptBy = append([]string{}, v.KeptBy...)
-		out = append([]Listed{l}, out...)
-	}
-	return out, nil
-}
-
-// listed is one generation. It is provable as far as a look can tell: all its packs are there, as
-// long as they were, and its zip is, if it has one; and no proof has found one of them damaged.
-func (p *Place) listed(name string, there map[string]int64, lengths map[tree.Hash]int64, unsound map[string]bool) Listed {
-	l := Listed{Generation: name, Provable: !unsound[name]}
-	packs := map[tree.Hash]int64{}
-	g, zipped := p.zips()[name]
-	if p.Manifest != nil && name == p.Manifest.Generation() {
-		packs = p.Manifest.Packs
-		c := p.Manifest.Counts
-		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = p.Manifest.Timestamp, p.Manifest.Host, c.Bytes, c.NewBytes, c.Records
-	} else {
-		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = g.Timestamp, g.Host, g.Bytes, g.NewBytes, g.Records
-		for _, h := range g.Packs {
-			packs[h] = lengths[h]
-		}
-	}
-	if _, ok := there[p.archiveName(name)]; zipped && !ok || g.Damaged {
-		l.Provable = false
-	}
-	l.unread = !l.Provable && len(packs) > 0
-	for h, size := range packs {
-		got, ok := there[p.packName(h)]
-		if !ok || size > 0 && got != size || unsound[h.String()] {
-			l.Provable = false
-		}
-	}
-	l.unread = l.unread || !l.Provable && p.Manifest != nil && name == p.Manifest.Generation()
-	return l
-}
-
-func (p *Place) archiveName(generation string) string {
-	return p.At(archivesDir, generation+".zip")
-}
-
-// SameDisk says whether a target is on the disk that the project's store is on: it goes with it.
-func SameDisk(t target.Target, p *project.Site) bool {
-	placed, ok := t.(target.Placed)
-	if !ok {
-		return false
-	}
-	_, dev, _, err := placed.Place()
-	self, serr := p.Store.Self()
-	return err == nil && serr == nil && dev == self.Dev
-}
-
-// InTree says whether a target is a directory below the root that .decree has: what deletes what
-// no record has, such as 'git clean -xfd', deletes it too.
-func InTree(t target.Target, root string) bool {
-	placed, ok := t.(target.Placed)
-	if !ok {
-		return false
-	}
-	at, _, _, err := placed.Place()
-	return err == nil && strings.HasPrefix(at+"/", path.Clean(root)+"/")
-}
 
 // Prune is what a rotation has removed.
 type Prune struct {
@@ -271,7 +180,7 @@ func (p *Place) removeUnlisted(ctx context.Context, out *Prune) error {
 		if _, listed := p.Manifest.Others[name]; listed || IsPreRestore(name) || p.Manifest.Timestamp.Sub(at) < day {
 			continue
 		}
-		m, err := p.inZip(ctx, name)
+		m, err := p.manifestInZip(ctx, name)
 		switch {
 		case err == nil && m.Project == p.Manifest.Project:
 			err = p.remove(ctx, out, p.archiveName(name))
@@ -288,4 +197,64 @@ func (p *Place) removeUnlisted(ctx context.Context, out *Prune) error {
 func olderThanADay(since string, o Options) bool {
 	t, err := parseTime(since)
 	return err == nil && o.Now().Sub(t) >= day
+}
+
+// packs are all that manifest.json names, with their lengths where it says them.
+func (p *Place) packs() map[tree.Hash]int64 {
+	out := map[tree.Hash]int64{}
+	if p.Manifest == nil {
+		return out
+	}
+	for h := range p.Manifest.Condemned {
+		out[h] = 0
+	}
+	for _, g := range p.Manifest.Others {
+		for _, h := range g.Packs {
+			out[h] = 0
+		}
+	}
+	for h, size := range p.Manifest.Lengths {
+		if _, named := out[h]; named {
+			out[h] = size
+		}
+	}
+	maps.Copy(out, p.Manifest.Packs)
+	return out
+}
+
+// condemn writes down since when no generation names a pack, and how long those are that other generations need.
+func (m *Manifest) condemn(known map[tree.Hash]int64, now time.Time) {
+	named := m.named()
+	lengths := maps.Clone(known)
+	maps.DeleteFunc(lengths, func(h tree.Hash, _ int64) bool { return !named[h] })
+	m.Lengths = nil
+	m.keepLengths(lengths)
+	for h := range known {
+		if named[h] {
+			delete(m.Condemned, h)
+		} else if m.Condemned[h] == "" {
+			m.Condemned[h] = now.UTC().Format(time.RFC3339)
+		}
+	}
+	m.Going = slices.DeleteFunc(m.Going, func(h tree.Hash) bool { return m.Condemned[h] == "" })
+}
+
+// named are the packs that a generation names.
+func (m *Manifest) named() map[tree.Hash]bool {
+	out := setOf(slices.Collect(maps.Keys(m.Packs)))
+	for _, g := range m.Others {
+		for _, h := range g.Packs {
+			out[h] = true
+		}
+	}
+	return out
+}
+
+// keepLengths writes down how long packs are, where that is known and m does not say it yet.
+func (m *Manifest) keepLengths(packs map[tree.Hash]int64) {
+	out := map[tree.Hash]int64{} // a new one: m may be a copy of a manifest that stays
+	maps.Copy(out, packs)
+	maps.Copy(out, m.Lengths)
+	maps.DeleteFunc(out, func(h tree.Hash, size int64) bool { return size <= 0 || m.Packs[h] > 0 })
+	m.Lengths = out
 }
