@@ -37,7 +37,7 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 	}
 	key, _, _ := p.Target.Read(ctx, p.At(KeyFile), 1<<20)
 	p.sealed = key != nil
-	m, from, err := p.copied(ctx)
+	m, from, err := p.newestCopy(ctx)
 	switch {
 	case err != nil && (why != nil || !target.AboutKey(err)):
 		return cmp.Or(p.keyMissing(why, err), p.noCopy(err))
@@ -97,8 +97,8 @@ func (p *Place) keyMissing(why, err error) error {
 	return p.broken(fmt.Errorf("%w, and the copies of it cannot be read here: %s", why, err.Error()), project.HintOf(err)+"; then a copy of it is read")
 }
 
-// copied is the copy that the newest generation there has of its own manifest, and where that lies; nil where there is none.
-func (p *Place) copied(ctx context.Context) (m *Manifest, from string, err error) {
+// newestCopy is the copy that the newest generation there has of its own manifest, and where that lies; nil where there is none.
+func (p *Place) newestCopy(ctx context.Context) (m *Manifest, from string, err error) {
 	m, err = p.currentManifest(ctx)
 	if err != nil && !unusable(err) {
 		return nil, "", err

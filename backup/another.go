@@ -36,9 +36,9 @@ func (m Memory) wrote(p *Place, host, root string) bool {
 	return p.Manifest.MadeFrom(host, root)
 }
 
-// noted has each manifest.json that is about to be written to the place remembered first, since a death may
+// noteWrites has each manifest.json that is about to be written to the place remembered first, since a death may
 // come just after it was written.
-func (p *Place) noted(site *project.Site) {
+func (p *Place) noteWrites(site *project.Site) {
 	p.note = func(sum tree.Hash) error {
 		return Remember(site.Store, p.Target.String(), func(r *Remembered) {
 			r.Written = append(r.Written[max(0, len(r.Written)-maxWritten+1):], sum)
@@ -46,12 +46,19 @@ func (p *Place) noted(site *project.Site) {
 	}
 }
 
-// at is what is remembered of a target whose directory for this project is called name: nothing but what was written,
+// in is what is remembered of a target whose directory for this project is called name: nothing but what was written,
 // where it was another one before.
-func (r Remembered) at(name string) Remembered {
+func (r Remembered) in(name string) Remembered {
 	if r.Name != name {
 		return Remembered{Name: name, Written: r.Written}
 	}
+	return r
+}
+
+// standing is what is remembered of the place's target, r until now, once what its manifest says was seen to stand there.
+func (p *Place) standing(r Remembered) Remembered {
+	r = r.in(p.Name)
+	r.Generation, r.Timestamp, r.Manifest, r.Generations = p.Manifest.Generation(), p.Manifest.Timestamp, p.sum, p.Generations()
 	return r
 }
 

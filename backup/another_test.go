@@ -84,7 +84,7 @@ func TestWhoMadeWhatIsThere(t *testing.T) {
 	for name, want := range map[string]bool{"tool": false, "tool-2": true, "tool-10": true, "tool-": false, "tool-x": false, "tools": false} {
 		require.Equal(t, want, numbered(name, "tool"), name)
 	}
-	require.Equal(t, Remembered{Name: "b"}, Remembered{Name: "a", Generation: "g", Problems: []string{"p"}}.at("b"))
+	require.Equal(t, Remembered{Name: "b"}, Remembered{Name: "a", Generation: "g", Problems: []string{"p"}}.in("b"))
 }
 
 // TestADateIsThatOfABackup: what a restore of the same day has replaced is not meant by the day.

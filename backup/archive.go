@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -9,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
+	"time"
 
 	"decree/backup/target"
 	"decree/tree"
@@ -205,71 +204,94 @@ func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byt
 	return nil, err
 }
 
-type counter struct {
-	w io.Writer
-	n int64
+// archive keeps the generation that was the newest until now as a zip, and on a target without a
+// current/ the new one at once.
+func (mk *making) archive(ctx context.Context) error {
+	prev := mk.place.Manifest
+	_, shelf := mk.o.Target.(target.Shelf)
+	if prev != nil {
+		var g Generation
+		done, old, err := mk.keepsZip(ctx, prev.Generation())
+		_, made := mk.m.Others[prev.Generation()]
+		switch {
+		case err != nil || done:
+		case made:
+			g, err = mk.place.zipAnew(ctx, prev, mk.known, old)
+		default:
+			g, err = mk.place.zipGeneration(ctx, prev, mk.known)
+			if errors.Is(err, errTaken) {
+				g, err = mk.zipLeft(ctx, prev)
+			}
+		}
+		if err != nil {
+			return mk.notMade(err)
+		}
+		if !done {
+			g.Damaged = !mk.place.agreed
+			mk.m.Others[prev.Generation()] = g
+		}
+	}
+	if shelf {
+		return nil
+	}
+	for {
+		g, err := mk.place.zipGeneration(ctx, mk.m, fromStore{mk.snapshot.Store})
+		switch {
+		case err == nil:
+			mk.m.Others[mk.m.Generation()] = g
+			return nil
+		case !errors.Is(err, errTaken):
+			return mk.notMade(err)
+		}
+		mk.m.Timestamp = mk.m.Timestamp.Add(time.Second)
+	}
 }
 
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
-}
-
-// zipWriter writes a zip of a generation, all of whose files have the generation's time. It takes no name that a reader refuses.
-type zipWriter struct {
-	*zip.Writer
-	m   *Manifest
-	has map[string]bool
-}
-
-func newZip(w io.Writer, m *Manifest) *zipWriter {
-	return &zipWriter{zip.NewWriter(w), m, map[string]bool{}}
-}
-
-// manifest writes the generation's own manifest, which says nothing of others.
-func (z *zipWriter) manifest() error {
-	data, err := z.m.own().Encode()
+// keepsZip says whether the zip of a generation, if there is one already, may stay, and else what was read of it: one that was changed or
+// lost is made anew. Who has no key to read it knows of no damage.
+func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, old oldZip, err error) {
+	g, made := mk.m.Others[generation]
+	if !made {
+		return false, old, nil
+	}
+	sum, err := mk.place.zipSum(ctx, generation)
+	if g.SHA256.IsZero() || target.AboutKey(err) || err == nil && sum == g.SHA256 {
+		return true, old, nil
+	}
+	if err != nil && !isMissing(err) && !errors.Is(err, target.ErrDamaged) { // as a line that is cut
+		return false, old, err
+	}
+	old, err = mk.place.readZip(ctx, generation)
 	if err != nil {
-		return err
+		return false, old, err
 	}
-	w, err := z.create(ManifestFile)
-	if err == nil {
-		_, err = w.Write(data)
+	if !old.large && tree.Sum(old.data) == g.SHA256 { // another backup has mended it
+		return true, old, nil
 	}
-	return err
+	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, mk.place.archiveName(generation)))
+	return false, old, nil
 }
 
-// create begins a file.
-func (z *zipWriter) create(name string) (io.Writer, error) {
-	if err := checkZipName(name, z.has[name]); err != nil {
-		return nil, &FormatError{"the archive", err.Error()}
+// zipLeft is the zip of a generation that a backup has written which was not acknowledged, with other bytes than this one would have: as of another decree,
+// or since contents were lost then that are back. A sound one is taken, and what is none is replaced.
+func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err error) {
+	old, err := mk.place.readZip(ctx, m.Generation())
+	if err != nil {
+		return g, err
 	}
-	z.has[name] = true
-	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: z.m.Timestamp}
-	h.SetMode(0o600)
-	return z.CreateHeader(h)
-}
-
-// checkZipName refuses the name of a file in a zip, which may have one of that name already.
-func checkZipName(name string, has bool) error {
-	switch {
-	case strings.Contains(name, `\`):
-		return fmt.Errorf("%q: a backslash", name)
-	case has:
-		return fmt.Errorf("%q comes twice", name)
+	g = m.generation()
+	var sound bool
+	if old.large {
+		sound, err = mk.place.isLargeZipOf(ctx, m)
+		if err == nil && sound {
+			g.SHA256, err = mk.place.zipSum(ctx, m.Generation())
+		}
+	} else {
+		g.SHA256 = tree.Sum(old.data)
+		sound, err = isZipOf(bytes.NewReader(old.data), int64(len(old.data)), m)
 	}
-	return checkFile(name)
-}
-
-// plainName says whether a name can stand in a zip as it is: what is called otherwise is taken by its hash.
-func plainName(name string) bool {
-	return tree.Quote(name) == name && checkZipName(name, false) == nil
-}
-
-// zippable says whether a generation's file can stand in its zip under its name, which there may be that of something
-// else: an earlier decree has written generations with such names.
-func zippable(name FileName) bool {
-	top, _, _ := strings.Cut(string(name), "/")
-	return plainName(string(name)) && !slices.Contains([]string{ManifestFile, "tree", "contents"}, top)
+	if err != nil || sound {
+		return g, err
+	}
+	return mk.place.zipAnew(ctx, m, mk.known, old)
 }

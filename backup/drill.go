@@ -95,14 +95,14 @@ func (d *drill) run(ctx context.Context, from string) (err error) {
 	if d.proof.Whole {
 		return d.all(ctx)
 	}
-	if err = d.look(ctx); err != nil {
+	if err = d.findContents(ctx); err != nil {
 		return err
 	}
 	return d.sample(ctx, from)
 }
 
-// look finds out where the contents lie.
-func (d *drill) look(ctx context.Context) (err error) {
+// findContents finds out where the contents lie.
+func (d *drill) findContents(ctx context.Context) (err error) {
 	d.c, err = d.place.packContents(ctx, d.m.Packs, new(store.Numbers), d.damagedPack)
 	return err
 }
@@ -357,7 +357,7 @@ func (d *drill) all(ctx context.Context) error {
 
 // blame finds the packs because of which the generation could not be restored.
 func (d *drill) blame(ctx context.Context, reason error) error {
-	if err := d.look(ctx); err != nil {
+	if err := d.findContents(ctx); err != nil {
 		return err
 	}
 	found := false

@@ -18,8 +18,8 @@ func (p *Place) Gone(site *project.Site) error {
 	return Missing(site.Store, p.Target.String())
 }
 
-// missing is Gone for who writes there, to whom a marker that is lost says the same.
-func (p *Place) missing(site *project.Site) error {
+// goneForWriter is Gone for who writes there, to whom a marker that is lost says the same.
+func (p *Place) goneForWriter(site *project.Site) error {
 	err := Missing(site.Store, p.Target.String())
 	switch {
 	case p.Marker != nil || p.other != nil:

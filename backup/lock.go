@@ -36,7 +36,7 @@ func (o Options) openPlaceOf(ctx context.Context, standing bool) (*Place, func()
 	find := func() (*Place, error) {
 		place, err := FindOwn(ctx, o.Target, &p.Site, o.Where, o.Host)
 		if err == nil {
-			err = place.missing(&p.Site)
+			err = place.goneForWriter(&p.Site)
 		}
 		return place, err
 	}
@@ -70,7 +70,7 @@ func (o Options) openPlaceOf(ctx context.Context, standing bool) (*Place, func()
 			o.held.name, o.held.release, unlock = place.Name, release, func() {}
 		}
 	}
-	place.noted(&p.Site)
+	place.noteWrites(&p.Site)
 	if place.Apart != "" {
 		o.Tell(place.Apart)
 	}

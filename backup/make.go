@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -47,10 +46,8 @@ type Made struct {
 	Place    *Place
 	Manifest *Manifest
 	NewBytes int64 // of the packs that were sent
-	// Missing are the contents that the store has lost, or has damaged: what they are, where a record names them.
-	Missing []string
-	// Unread are the records, and lines, of the log that could not be read and are not in the generation.
-	Unread []history.Damage
+	// Lost says what records name, or the log held, and the store has lost, so that the generation does not have it: a sentence each.
+	Lost []string
 	// Older is that the target was older than what had been acknowledged there, and what came of that; "" where it was not.
 	Older string
 }
@@ -81,6 +78,28 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 	if err != nil {
 		return nil, err
 	}
+	mk, err := o.begin(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	defer mk.snapshot.Close()
+	for _, step := range []func(context.Context) error{mk.adopt, mk.drop, mk.findContents, mk.send, mk.claim, mk.archive, mk.makeCurrent, mk.commit} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	lost, err := mk.lost()
+	made := &Made{Place: place, Manifest: mk.m, NewBytes: mk.sent, Lost: lost, Older: older}
+	if err = cmp.Or(mk.acknowledged(ctx), err); err != nil {
+		err = project.LeftIn(fmt.Errorf("%s: %w", o.Target, err), "the backup of "+mk.m.Generation()+" was made, but not all that follows it was done",
+			cmp.Or(project.HintOf(err), "mend that, and run 'decree backup' again"))
+	}
+	return made, err
+}
+
+// begin collects what a generation is to have, and puts its manifest together as far as that is known before anything is sent. The
+// caller closes the snapshot.
+func (o Options) begin(ctx context.Context, place *Place) (*making, error) {
 	mk := &making{o: o, place: place, files: map[FileName]File{}}
 	if err := mk.tidy(ctx); err != nil {
 		return nil, err
@@ -88,22 +107,11 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 	if err := mk.observe(ctx); err != nil {
 		return nil, err
 	}
-	defer mk.snapshot.Close()
-	if err := mk.begin(ctx); err != nil {
+	if err := mk.describe(ctx); err != nil {
+		mk.snapshot.Close()
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{mk.send, mk.claim, mk.archive, mk.makeCurrent, mk.commit} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
-	}
-	missing, err := mk.missing()
-	made := &Made{Place: place, Manifest: mk.m, NewBytes: mk.sent, Missing: missing, Unread: mk.snapshot.Unread, Older: older}
-	if err = cmp.Or(mk.acknowledged(ctx), err); err != nil {
-		err = project.LeftIn(fmt.Errorf("%s: %w", o.Target, err), "the backup of "+mk.m.Generation()+" was made, but not all that follows it was done",
-			cmp.Or(project.HintOf(err), "mend that, and run 'decree backup' again"))
-	}
-	return made, err
+	return mk, nil
 }
 
 // tidy removes what backups that died have left. Where that cannot be, it costs space and is no reason to make no backup.
@@ -175,19 +183,6 @@ func (o Options) apart(place *Place) (out []disk.Info) {
 		d.Close()
 	}
 	return out
-}
-
-// begin puts the manifest together as far as it is known before anything is sent.
-func (mk *making) begin(ctx context.Context) error {
-	if err := mk.describe(ctx); err != nil {
-		return err
-	}
-	for _, step := range []func(context.Context) error{mk.adopt, mk.drop, mk.look} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // describe puts the manifest together.
@@ -271,18 +266,26 @@ func (mk *making) lose(lost []tree.Hash) {
 	mk.count()
 }
 
-// missing says what of the records, or of the present state, is not in the generation.
-func (mk *making) missing() (out []string, err error) {
+// lost says what of the records, of their log or of the present state is not in the generation. An error comes with what is said of the log.
+func (mk *making) lost() (out []string, err error) {
+	const most = 10
+	unread := mk.snapshot.Unread
+	for _, d := range unread[:min(most, len(unread))] {
+		out = append(out, "not in the backup: "+d.Err.Error())
+	}
+	if more := len(unread) - most; more > 0 {
+		out = append(out, fmt.Sprintf("not in the backup: %d more records whose lines cannot be read", more))
+	}
 	users, err := mk.snapshot.Users(mk.o.Recorder.History())
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	for _, h := range mk.m.Missing {
-		user, ok := users[h]
-		if !ok {
-			user = "content " + h.String()
-		}
-		out = append(out, user)
+	missing := mk.m.Missing
+	for _, h := range missing[:min(most, len(missing))] {
+		out = append(out, fmt.Sprintf("not in the backup: %s, which is missing from the store or damaged there", cmp.Or(users[h], "content "+h.String())))
+	}
+	if more := len(missing) - most; more > 0 {
+		out = append(out, fmt.Sprintf("not in the backup: %d more contents, which are missing from the store or damaged there", more))
 	}
 	return out, nil
 }
@@ -324,9 +327,9 @@ func (mk *making) recordFiles() error {
 	return nil
 }
 
-// look finds out what the target has already. A pack that cannot be read, or that a proof has found
+// findContents finds out what the target has already. A pack that cannot be read, or that a proof has found
 // damaged, or that is going, counts as not there: what the generation needs of it is sent again.
-func (mk *making) look(ctx context.Context) error {
+func (mk *making) findContents(ctx context.Context) error {
 	packs := mk.place.packs()
 	for _, h := range mk.m.Going {
 		delete(packs, h)
@@ -454,98 +457,6 @@ func (mk *making) claim(ctx context.Context) error {
 	return mk.place.claim(ctx, mk.m.Project)
 }
 
-// archive keeps the generation that was the newest until now as a zip, and on a target without a
-// current/ the new one at once.
-func (mk *making) archive(ctx context.Context) error {
-	prev := mk.place.Manifest
-	_, shelf := mk.o.Target.(target.Shelf)
-	if prev != nil {
-		var g Generation
-		done, old, err := mk.keepsZip(ctx, prev.Generation())
-		_, made := mk.m.Others[prev.Generation()]
-		switch {
-		case err != nil || done:
-		case made:
-			g, err = mk.place.zipAnew(ctx, prev, mk.known, old)
-		default:
-			g, err = mk.place.zipGeneration(ctx, prev, mk.known)
-			if errors.Is(err, errTaken) {
-				g, err = mk.zipLeft(ctx, prev)
-			}
-		}
-		if err != nil {
-			return mk.notMade(err)
-		}
-		if !done {
-			g.Damaged = !mk.place.agreed
-			mk.m.Others[prev.Generation()] = g
-		}
-	}
-	if shelf {
-		return nil
-	}
-	for {
-		g, err := mk.place.zipGeneration(ctx, mk.m, fromStore{mk.snapshot.Store})
-		switch {
-		case err == nil:
-			mk.m.Others[mk.m.Generation()] = g
-			return nil
-		case !errors.Is(err, errTaken):
-			return mk.notMade(err)
-		}
-		mk.m.Timestamp = mk.m.Timestamp.Add(time.Second)
-	}
-}
-
-// keepsZip says whether the zip of a generation, if there is one already, may stay, and else what was read of it: one that was changed or
-// lost is made anew. Who has no key to read it knows of no damage.
-func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, old oldZip, err error) {
-	g, made := mk.m.Others[generation]
-	if !made {
-		return false, old, nil
-	}
-	sum, err := mk.place.zipSum(ctx, generation)
-	if g.SHA256.IsZero() || target.AboutKey(err) || err == nil && sum == g.SHA256 {
-		return true, old, nil
-	}
-	if err != nil && !isMissing(err) && !errors.Is(err, target.ErrDamaged) { // as a line that is cut
-		return false, old, err
-	}
-	old, err = mk.place.readZip(ctx, generation)
-	if err != nil {
-		return false, old, err
-	}
-	if !old.large && tree.Sum(old.data) == g.SHA256 { // another backup has mended it
-		return true, old, nil
-	}
-	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, mk.place.archiveName(generation)))
-	return false, old, nil
-}
-
-// zipLeft is the zip of a generation that a backup has written which was not acknowledged, with other bytes than this one would have: as of another decree,
-// or since contents were lost then that are back. A sound one is taken, and what is none is replaced.
-func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err error) {
-	old, err := mk.place.readZip(ctx, m.Generation())
-	if err != nil {
-		return g, err
-	}
-	g = m.generation()
-	var sound bool
-	if old.large {
-		sound, err = mk.place.isLargeZipOf(ctx, m)
-		if err == nil && sound {
-			g.SHA256, err = mk.place.zipSum(ctx, m.Generation())
-		}
-	} else {
-		g.SHA256 = tree.Sum(old.data)
-		sound, err = isZipOf(bytes.NewReader(old.data), int64(len(old.data)), m)
-	}
-	if err != nil || sound {
-		return g, err
-	}
-	return mk.place.zipAnew(ctx, m, mk.known, old)
-}
-
 // commit makes the generation the newest. From then on it counts, whether or not the marker could be written.
 func (mk *making) commit(ctx context.Context) error {
 	packs := mk.place.packs()
@@ -571,9 +482,8 @@ func (mk *making) commit(ctx context.Context) error {
 func (mk *making) acknowledged(ctx context.Context) error {
 	p := mk.o.Recorder.Project()
 	err := Remember(p.Store, mk.o.Target.String(), func(r *Remembered) {
-		*r = r.at(mk.place.Name)
-		r.Generation, r.Timestamp, r.Manifest = mk.m.Generation(), mk.m.Timestamp, mk.place.sum
-		r.Generations, r.Failed = mk.place.Generations(), nil
+		*r = mk.place.standing(*r)
+		r.Failed = nil
 	})
 	if s, ok := mk.o.Target.(target.Shelf); ok {
 		if err := s.Clear(ctx, mk.place.At(currentDir+newSuffix)); err != nil {

@@ -131,23 +131,6 @@ type Generation struct {
 	Damaged bool `json:"damaged,omitempty"`
 }
 
-// Proof is a line of proofs.jsonl.
-type Proof struct {
-	At         time.Time `json:"at"`
-	Generation string    `json:"generation"`
-	Host       string    `json:"host"`
-	Whole      bool      `json:"whole"`
-	Files      int       `json:"files"` // that were restored and had their hashes
-	Of         int       `json:"of"`
-	Bytes      int64     `json:"bytes"`
-	Duration   int64     `json:"duration_ms"`
-	OK         bool      `json:"ok"`
-	Problems   []string  `json:"problems,omitempty"`
-	// Damaged are packs that are to be sent again, and generations whose zip cannot be read.
-	Damaged []string `json:"damaged,omitempty"`
-	Next    string   `json:"next,omitempty"` // the record with which the next sample begins
-}
-
 // timeForm is how a generation is called: its time in UTC.
 const timeForm = "2006-01-02T150405Z"
 

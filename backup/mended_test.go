@@ -126,7 +126,7 @@ func TestABadSectorOfTheStoreIsNamed(t *testing.T) {
 		if err == nil {
 			var made *Made
 			made, err = Make(t.Context(), o)
-			if err == nil && len(made.Missing) > 0 {
+			if err == nil && len(made.Lost) > 0 {
 				lost++
 			}
 			done()

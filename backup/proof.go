@@ -1,11 +1,35 @@
 package backup
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"decree/backup/target"
 )
+
+// Proof is a line of proofs.jsonl.
+type Proof struct {
+	At         time.Time `json:"at"`
+	Generation string    `json:"generation"`
+	Host       string    `json:"host"`
+	Whole      bool      `json:"whole"`
+	Files      int       `json:"files"` // that were restored and had their hashes
+	Of         int       `json:"of"`
+	Bytes      int64     `json:"bytes"`
+	Duration   int64     `json:"duration_ms"`
+	OK         bool      `json:"ok"`
+	Problems   []string  `json:"problems,omitempty"`
+	// Damaged are packs that are to be sent again, and generations whose zip cannot be read.
+	Damaged []string `json:"damaged,omitempty"`
+	Next    string   `json:"next,omitempty"` // the record with which the next sample begins
+}
 
 // String says what the proof has found: "restored 5,120 of 5,120 files of 2026-11-20T03:00Z in 4.1 s", and
 // what was wrong first.
@@ -32,4 +56,82 @@ func (p Proof) Result() string {
 		text += ", a sample"
 	}
 	return text
+}
+
+// proofs reads proofs.jsonl, oldest first; a line that is none is passed over, and a whole file that is not what was
+// written there: the next proof begins it anew.
+func (p *Place) proofs(ctx context.Context) (list []Proof, version target.Version, data []byte, err error) {
+	data, version, err = p.Target.Read(ctx, p.At(ProofsFile), MaxManifest)
+	if errors.Is(err, target.ErrDamaged) {
+		return nil, version, nil, nil
+	}
+	if err != nil {
+		return nil, "", nil, p.about(ProofsFile, err)
+	}
+	for line := range strings.SplitSeq(string(data), "\n") {
+		var proof Proof
+		if json.Unmarshal([]byte(line), &proof) == nil && !proof.At.IsZero() {
+			list = append(list, proof)
+		}
+	}
+	return list, version, data, nil
+}
+
+// Proofs are the proofs that the place has, oldest first.
+func (p *Place) Proofs(ctx context.Context) ([]Proof, error) {
+	list, _, _, err := p.proofs(ctx)
+	if errors.Is(err, target.ErrTooLarge) { // nobody has written that; the next proof begins it anew
+		return nil, nil
+	}
+	return list, err
+}
+
+// newestProof is the newest that the place has, or that this store remembers: proofs.jsonl may have been lost, cut or damaged. nil where there is none.
+func (o Options) newestProof(ctx context.Context, p *Place) (*Proof, error) {
+	list, err := p.Proofs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var newest *Proof
+	if n := len(list); n > 0 {
+		newest = &list[n-1]
+	}
+	known := ReadMemory(o.Recorder.Project().Store).Targets[o.Target.String()]
+	if known.Name == p.Name && known.Proof != nil && (newest == nil || known.Proof.At.After(newest.At)) {
+		newest = known.Proof
+	}
+	return newest, nil
+}
+
+// maxProofs bounds proofs.jsonl as it is written, in bytes: each backup reads it and writes it anew.
+const maxProofs = 1 << 20
+
+// AddProof appends a line to proofs.jsonl, of which it keeps the newest lines.
+func (p *Place) AddProof(ctx context.Context, proof Proof) error {
+	line, err := json.Marshal(proof)
+	if err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		_, version, data, err := p.proofs(ctx)
+		if errors.Is(err, target.ErrTooLarge) {
+			err = p.Target.Delete(ctx, p.At(ProofsFile))
+		}
+		if err != nil {
+			return err
+		}
+		_, err = p.Target.Swap(ctx, p.At(ProofsFile), append(append(newestLines(data, maxProofs-len(line)-1), line...), '\n'), version)
+		if !errors.Is(err, target.ErrConflict) || try == 5 {
+			return err
+		}
+	}
+}
+
+// newestLines are the last lines of data that are whole and have no more than most bytes.
+func newestLines(data []byte, most int) []byte {
+	if len(data) <= most {
+		return data
+	}
+	_, rest, _ := bytes.Cut(data[len(data)-max(0, most)-1:], []byte("\n"))
+	return rest
 }

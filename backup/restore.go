@@ -121,11 +121,7 @@ func (s *Source) remembered(p *project.Project) error {
 	if _, last := ReadMemory(p.Store).Newest(); last != nil && last.Generation != "" {
 		return nil
 	}
-	return Remember(p.Store, s.place.Target.String(), func(r *Remembered) {
-		*r = r.at(s.place.Name)
-		r.Generation, r.Timestamp, r.Manifest = s.place.Manifest.Generation(), s.place.Manifest.Timestamp, s.place.sum
-		r.Generations = s.place.Generations()
-	})
+	return Remember(p.Store, s.place.Target.String(), func(r *Remembered) { *r = s.place.standing(*r) })
 }
 
 // restoring is a restore that builds the new state.
@@ -244,28 +240,13 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 	if place.Manifest != nil && !place.agreed { // a commit would have the damage pass for what was written there
 		return "", place.disagreed()
 	}
-	mk := &making{o: o, place: place, files: map[FileName]File{}}
-	if err := mk.tidy(ctx); err != nil {
-		return "", err
-	}
-	if err := mk.observe(ctx); err != nil {
+	mk, err := o.begin(ctx, place)
+	if err != nil {
 		return "", err
 	}
 	defer mk.snapshot.Close()
-	if err := mk.describe(ctx); err != nil {
+	if err := mk.loseUnread(ctx); err != nil {
 		return "", err
-	}
-	lost, err := mk.snapshot.Store.Lost(ctx, mk.snapshot.Needs)
-	if err != nil {
-		return "", err
-	}
-	mk.lose(lost)
-	missing, err := mk.missing()
-	if err != nil {
-		return "", err
-	}
-	for _, text := range (&Made{Missing: missing, Unread: mk.snapshot.Unread}).lost() {
-		o.Tell(text)
 	}
 	mk.m.Timestamp = mk.freeTime(ctx)
 	name := preRestore + mk.m.Generation()
@@ -273,23 +254,45 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if place.Manifest != nil {
-		m := *place.Manifest
-		m.Others = map[string]Generation{name: g}
-		maps.Copy(m.Others, place.Manifest.Others)
-		if err := place.commit(ctx, &m); err != nil {
-			return "", err
-		}
-	} else if err := place.claim(ctx, o.Recorder.Project().ID); err != nil {
+	if err := mk.listReplaced(ctx, name, g); err != nil {
 		return "", err
 	}
 	return o.Target.String() + "/" + place.archiveName(name), Remember(o.Recorder.Project().Store, o.Target.String(), func(r *Remembered) {
-		*r = r.at(place.Name)
+		*r = r.in(place.Name)
 		r.Manifest = place.sum
 		if older == "" { // else the next backup still has to say what is gone
 			r.Generations = place.Generations()
 		}
 	})
+}
+
+// loseUnread leaves out the contents that the store has damaged, all of which are read, and tells what is lost.
+func (mk *making) loseUnread(ctx context.Context) error {
+	unread, err := mk.snapshot.Store.Lost(ctx, mk.snapshot.Needs)
+	if err != nil {
+		return err
+	}
+	mk.lose(unread)
+	lost, err := mk.lost()
+	if err != nil {
+		return err
+	}
+	for _, text := range lost {
+		mk.o.Tell(text)
+	}
+	return nil
+}
+
+// listReplaced has manifest.json list the archive of what a restore replaces. Where there is none yet the marker alone says whose the archive is.
+func (mk *making) listReplaced(ctx context.Context, name string, g Generation) error {
+	place := mk.place
+	if place.Manifest == nil {
+		return place.claim(ctx, mk.m.Project)
+	}
+	m := *place.Manifest
+	m.Others = map[string]Generation{name: g}
+	maps.Copy(m.Others, place.Manifest.Others)
+	return place.commit(ctx, &m)
 }
 
 // claim writes the marker of a place that has no generation yet.
@@ -318,7 +321,7 @@ func (mk *making) freeTime(ctx context.Context) (t time.Time) {
 // wholeZip writes the snapshot as a zip that needs nothing else, reads it back and proves it.
 func (mk *making) wholeZip(ctx context.Context, name string) (g Generation, err error) {
 	m := mk.m
-	g = Generation{Packs: []tree.Hash{}, Timestamp: m.Timestamp, Host: m.Host, Records: m.Counts.Records, Bytes: m.Counts.Bytes}
+	g = m.generation()
 	u, err := mk.o.Target.Create(ctx, name)
 	if err != nil {
 		return g, err

@@ -28,7 +28,6 @@ type RunOptions struct {
 type Outcome struct {
 	*Made
 	Failed []string // what did not work although a generation was made, plugins above all: a sentence each
-	Lost   []string // what the store has lost, and the generation does not have: a sentence each
 	Proof  *Proof   // nil: nothing was proven
 	Pruned *Prune   // nil: that failed
 }
@@ -70,7 +69,6 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 	for _, f := range failed {
 		out.Failed = append(out.Failed, f.Error())
 	}
-	out.Lost = out.Made.lost()
 	if out.Older != "" {
 		told = append(told, out.Older)
 	}
@@ -99,26 +97,6 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 		}
 	}
 	return out, nil
-}
-
-// lost says what records name, or held, and the store has lost.
-func (m *Made) lost() (out []string) {
-	const most = 10
-	for i, d := range m.Unread {
-		if i == most {
-			out = append(out, fmt.Sprintf("not in the backup: %d more records whose lines cannot be read", len(m.Unread)-most))
-			break
-		}
-		out = append(out, "not in the backup: "+d.Err.Error())
-	}
-	for i, user := range m.Missing {
-		if i == most {
-			out = append(out, fmt.Sprintf("not in the backup: %d more contents, which are missing from the store or damaged there", len(m.Missing)-most))
-			break
-		}
-		out = append(out, "not in the backup: "+user+", which is missing from the store or damaged there")
-	}
-	return out
 }
 
 // pluginFiles puts the plugins' files into the generation, and returns who did all that it is for.
