@@ -86,8 +86,8 @@ func FindOwn(ctx context.Context, t target.Target, p *project.Site, w project.Wh
 	}
 	name := p.BackupName(w)
 	if last := remembered().Targets[t.String()].Name; project.IsBackupName(last) && (p.Config.Backup.Name == "" || numbered(last, name)) {
-		place := &Place{Target: t, Name: last}
-		if err := place.Read(ctx); err != nil {
+		place, err := readPlace(ctx, t, last)
+		if err != nil {
 			return nil, err
 		}
 		if place.Marker != nil && own(place) {

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,40 +58,57 @@ func (p *Place) spelled(parts ...string) string {
 // find finds the project's directory, which own knows: called name, or name-2 and so on where others have that name.
 // Where it has none, the one returned has neither marker nor manifest and a name that is free.
 func find(ctx context.Context, t target.Target, name string, own func(*Place) bool) (*Place, error) {
-	for n := 1; ; n++ {
-		p := &Place{Target: t, Name: name}
+	const most = 1000
+	for n := 1; n <= most; n++ {
+		numbered := name
 		if n > 1 {
-			p.Name = fmt.Sprintf("%s-%d", name, n)
+			numbered = fmt.Sprintf("%s-%d", name, n)
 		}
-		if err := p.Read(ctx); err != nil {
+		p, err := readPlace(ctx, t, numbered)
+		if err != nil {
 			return nil, err
 		}
 		if p.whose() == "" || own(p) {
 			return p, nil
 		}
-		if n == 1000 {
-			return nil, refused("give it a name of its own: backup.name in .decree/config.yml", "%s: a thousand other projects are called %s", t, name)
-		}
 	}
+	return nil, refused("give it a name of its own: backup.name in .decree/config.yml", "%s: a thousand other projects are called %s", t, name)
 }
 
-// Read reads the marker and the manifest anew.
-func (p *Place) Read(ctx context.Context) error {
+// readPlace reads the marker and the manifest of the directory called name.
+func readPlace(ctx context.Context, t target.Target, name string) (*Place, error) {
+	p := &Place{Target: t, Name: name}
+	if err := p.readMarker(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.readManifest(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Place) readMarker(ctx context.Context) error {
 	data, _, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
 	if err != nil {
 		return p.about(MarkerFile, err)
 	}
-	if p.Marker, p.badMarker = nil, nil; data != nil {
-		m, err := ParseMarker(data)
-		if p.Marker = &m; err != nil {
-			p.badMarker = p.broken(err, "if "+ManifestFile+" beside it is sound, remove it")
-		}
+	if data == nil {
+		return nil
 	}
+	m, err := ParseMarker(data)
+	if p.Marker = &m; err != nil {
+		p.badMarker = p.broken(err, "if "+ManifestFile+" beside it is sound, remove it")
+	}
+	return nil
+}
+
+// readManifest reads manifest.json, or finds what takes its place where it is missing, damaged or not what the marker says.
+func (p *Place) readManifest(ctx context.Context) error {
 	data, version, err := p.Target.Read(ctx, p.At(ManifestFile), MaxManifest)
 	if err != nil && !errors.Is(err, target.ErrDamaged) {
 		return p.about(ManifestFile, err)
 	}
-	p.Manifest, p.version, p.sum, p.replaced, p.agreed, p.Damage, p.had, p.passed = nil, version, tree.Hash{}, nil, false, "", nil, nil
+	p.version = version
 	switch missing := data == nil && err == nil; {
 	case p.badMarker != nil && p.Marker.Version > Version:
 		return p.badMarker
@@ -258,36 +276,42 @@ func unmarkedProjects(ctx context.Context, t target.Target) (names []string) {
 // project yet.
 func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 	if name == "" {
-		if data, _, err := t.Read(ctx, MarkerFile, 1<<20); err == nil && data != nil {
-			dir, base := path.Split(t.String())
-			return nil, notFound(fmt.Sprintf("name the target, and in it the project: --from %s --name %s", strings.TrimSuffix(dir, "/"), base),
-				"%s is the directory of one project in a target, and no target", t)
-		}
-		names, closed, err := projects(ctx, t)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t, err)
-		}
-		switch len(names) {
-		case 0:
-			if names := unmarkedProjects(ctx, t); len(names) > 0 {
-				return nil, notFound("if that is a backup, name it: --name "+names[0],
-					"%s has no backups of decree's that %s marks, but what may be some in %s", t, MarkerFile, strings.Join(names, ", "))
-			}
-			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Err: closed, Advice: "name another target with --from"}
-		case 1:
-			name = names[0]
-		default:
-			return nil, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%s has backups of several projects: %s", t, strings.Join(names, ", ")), Advice: "say which with --name"}
+		var err error
+		if name, err = only(ctx, t); err != nil {
+			return nil, err
 		}
 	}
-	p := &Place{Target: t, Name: name}
-	if err := p.Read(ctx); err != nil {
+	p, err := readPlace(ctx, t, name)
+	if err != nil {
 		return nil, err
 	}
 	if p.Manifest == nil && len(p.replaced) == 0 {
 		return nil, notFound("'decree backup list --to "+tree.ShellWord(t.String())+"' lists what it has", "%s has no backup called %s", t, name)
 	}
 	return p, nil
+}
+
+// only is the name of the only directory that a target has.
+func only(ctx context.Context, t target.Target) (string, error) {
+	if data, _, err := t.Read(ctx, MarkerFile, 1<<20); err == nil && data != nil {
+		dir, base := path.Split(t.String())
+		return "", notFound(fmt.Sprintf("name the target, and in it the project: --from %s --name %s", strings.TrimSuffix(dir, "/"), base),
+			"%s is the directory of one project in a target, and no target", t)
+	}
+	names, closed, err := projects(ctx, t)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", t, err)
+	case len(names) == 1:
+		return names[0], nil
+	case len(names) > 1:
+		return "", &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%s has backups of several projects: %s", t, strings.Join(names, ", ")), Advice: "say which with --name"}
+	}
+	if names := unmarkedProjects(ctx, t); len(names) > 0 {
+		return "", notFound("if that is a backup, name it: --name "+names[0],
+			"%s has no backups of decree's that %s marks, but what may be some in %s", t, MarkerFile, strings.Join(names, ", "))
+	}
+	return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Err: closed, Advice: "name another target with --from"}
 }
 
 // Generations are the names of all generations, oldest first; the newest is the manifest's own.
@@ -303,10 +327,7 @@ func (p *Place) Generations() (names []string) {
 	slices.SortFunc(names, func(a, b string) int {
 		ta, _ := TimeOf(a)
 		tb, _ := TimeOf(b)
-		if c := ta.Compare(tb); c != 0 {
-			return c
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(ta.Compare(tb), strings.Compare(a, b))
 	})
 	return names
 }
@@ -329,15 +350,10 @@ func (p *Place) Resolve(ref string) (string, error) {
 		}
 		return p.Manifest.Generation(), nil
 	}
-	var found []string
-	for _, name := range names {
-		if name == ref {
-			return name, nil
-		}
-		if strings.Contains(name, ref) {
-			found = append(found, name)
-		}
+	if slices.Contains(names, ref) {
+		return ref, nil
 	}
+	found := slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, ref) })
 	if made := slices.DeleteFunc(slices.Clone(found), IsPreRestore); len(made) > 0 {
 		found = made
 	}
