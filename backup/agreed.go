@@ -25,7 +25,7 @@ func (p *Place) marked() bool {
 	return marked == p.sum || p.Manifest.Previous != nil && *p.Manifest.Previous == marked
 }
 
-var errNoManifest = &FormatError{ManifestFile, "it is missing"}
+var errNoManifest = &formatError{manifestFile, "it is missing"}
 
 // confirm says which manifest is the true one where manifest.json is not what the marker says was written there, or where why says that it
 // cannot be read: a generation keeps a copy of its own, in current/ or, on a target that has none, in its zip. That of the newest one there
@@ -35,7 +35,7 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 	if errors.As(why, new(*newerError)) {
 		return p.broken(why, "")
 	}
-	key, _, _ := p.Target.Read(ctx, p.At(KeyFile), 1<<20)
+	key, _, _ := p.Target.Read(ctx, p.At(keyFile), 1<<20)
 	p.sealed = key != nil
 	m, from, err := p.newestCopy(ctx)
 	switch {
@@ -62,7 +62,7 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 		return nil
 	}
 	if p.Manifest != nil {
-		p.had, why = p.Generations(), &FormatError{ManifestFile, "it is not what " + MarkerFile + " says was written there"}
+		p.had, why = p.Generations(), &formatError{manifestFile, "it is not what " + markerFile + " says was written there"}
 	}
 	p.Damage = fmt.Sprintf("%s/%s is damaged: %v; %s of generation %s is read in its place", p.Target, p.Name, why, from, m.Generation())
 	if len(p.passed) > 0 {
@@ -85,7 +85,7 @@ func (p *Place) noCopy(err error) error {
 	if errors.Is(err, target.ErrGone) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s/%s is damaged, and a copy of it cannot be read", p.Target, p.At(ManifestFile)), Err: err, State: project.Unchanged,
+	return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s/%s is damaged, and a copy of it cannot be read", p.Target, p.At(manifestFile)), Err: err, State: project.Unchanged,
 		Advice: fmt.Sprintf("repeat it when the disk or the line is mended; where that cannot be, move what is named there out of %s, and an older generation's copy is read", p.At())}
 }
 
@@ -128,7 +128,7 @@ func (p *Place) newestCopy(ctx context.Context) (m *Manifest, from string, err e
 			p.passed = append(p.passed, name)
 		}
 	}
-	return m, p.At(currentDir, ManifestFile), nil
+	return m, p.At(currentDir, manifestFile), nil
 }
 
 // mayBe says whether a manifest may be one of the place: it is of the project that the place is of, if that is known.
@@ -170,18 +170,18 @@ func (p *Place) manifestInZip(ctx context.Context, generation string) (*Manifest
 
 // disagreed is the error of a manifest.json that is not agreed.
 func (p *Place) disagreed() error {
-	at, generation := p.spelled(ManifestFile), p.Manifest.Generation()
-	mine := ManifestFile + " in " + p.spelled(archivesDir, generation+".zip")
+	at, generation := p.spelled(manifestFile), p.Manifest.Generation()
+	mine := manifestFile + " in " + p.spelled(archivesDir, generation+".zip")
 	if p.hasCurrent() {
-		mine = p.spelled(currentDir, ManifestFile)
+		mine = p.spelled(currentDir, manifestFile)
 	}
 	if p.unmarked() {
 		return &project.Error{Kind: project.Integrity, State: project.Unchanged,
-			Msg:    fmt.Sprintf("%s: there is no %s that says what was written, and %s says something else of generation %s", at, MarkerFile, mine, generation),
+			Msg:    fmt.Sprintf("%s: there is no %s that says what was written, and %s says something else of generation %s", at, markerFile, mine, generation),
 			Advice: "compare the two, and put the sound one in the place of " + at + "; or name an older generation"}
 	}
 	return &project.Error{Kind: project.Integrity, State: project.Unchanged,
-		Msg:    fmt.Sprintf("%s is damaged: it is not what %s says was written there, and no copy of it says the same of generation %s", at, MarkerFile, generation),
+		Msg:    fmt.Sprintf("%s is damaged: it is not what %s says was written there, and no copy of it says the same of generation %s", at, markerFile, generation),
 		Advice: fmt.Sprintf("'decree backup' in the project itself writes it anew; without the project name an older generation, or put a copy of %s in its place, if that is sound", mine)}
 }
 

@@ -22,7 +22,7 @@ func (w *world) rewrite(name string, change func(string) string) {
 	dir, err := w.m.OpenRoot(path.Join("/w", path.Dir(name)))
 	require.NoError(w.t, err)
 	defer dir.Close()
-	data, err := project.ReadFile(dir, path.Base(name), MaxManifest)
+	data, err := project.ReadFile(dir, path.Base(name), maxManifest)
 	require.NoError(w.t, err)
 	now := change(string(data))
 	require.NotEqual(w.t, string(data), now, name)
@@ -75,9 +75,9 @@ func TestAManifestThatIsNotWhatWasWritten(t *testing.T) {
 						return nil
 					}))
 				}
-				with(func(o Options) { _, err := Make(t.Context(), o); require.NoError(t, err) })
+				with(func(o Options) { _, err := generate(t.Context(), o); require.NoError(t, err) })
 				had := w.generations("before the damage")
-				w.spoil(at+ManifestFile, change)
+				w.spoil(at+manifestFile, change)
 				w.flushAll()
 				is := w.generations("read from the copy")
 				require.Equal(t, had, is, "no generation is lost for readers")
@@ -91,11 +91,11 @@ func TestAManifestThatIsNotWhatWasWritten(t *testing.T) {
 					proof, err := Drill(t.Context(), o, false)
 					require.NoError(t, err)
 					require.False(t, proof.OK)
-					out, err := o.Rotate(t.Context(), project.BackupRetention{}, false)
+					out, err := o.Prune(t.Context(), project.BackupRetention{}, false)
 					require.NoError(t, err)
 					require.Empty(t, out.Removed)
 					require.Equal(t, place.Damage, out.Held)
-					made, err := Make(t.Context(), o)
+					made, err := generate(t.Context(), o)
 					require.NoError(t, err)
 					require.Contains(t, made.Older, place.Damage)
 					require.NotContains(t, made.Older, "gone")
@@ -106,7 +106,7 @@ func TestAManifestThatIsNotWhatWasWritten(t *testing.T) {
 					require.Equal(t, key, now[name], name)
 				}
 				with(func(o Options) {
-					made, err := Make(t.Context(), o)
+					made, err := generate(t.Context(), o)
 					require.NoError(t, err)
 					require.Empty(t, made.Older, "it was said once")
 					proof, err := Drill(t.Context(), o, true)
@@ -143,25 +143,25 @@ func TestAManifestWithoutACopyIsRefused(t *testing.T) {
 	const at = "target/tree/"
 	changed := func(s string) string { return strings.Replace(s, `"config.yml"`, `"config.yml2"`, 1) }
 	w := newWorld(t)
-	w.rewrite(at+MarkerFile, func(s string) string {
+	w.rewrite(at+markerFile, func(s string) string {
 		i := strings.Index(s, `"manifest":"`) + 12
 		return s[:i] + "00000000" + s[i+8:]
 	})
 	require.NoError(t, w.copy().newest(), "the marker is an older one, and the generation's own manifest says the same")
-	w.rewrite(at+"current/"+ManifestFile, func(string) string { return "{" })
-	w.rewrite(at+ManifestFile, changed)
+	w.rewrite(at+"current/"+manifestFile, func(string) string { return "{" })
+	w.rewrite(at+manifestFile, changed)
 	err := w.newest()
 	require.ErrorContains(t, err, "tree/manifest.json is damaged: it is not what decree-backup.json says was written there")
 	require.Equal(t, project.Integrity, project.KindOf(err))
-	damaged := w.read(at + ManifestFile)
+	damaged := w.read(at + manifestFile)
 	require.NoError(t, w.with(func(o Options) error {
 		_, err := o.keepBefore(t.Context(), nil, nil)
 		require.ErrorContains(t, err, "tree/manifest.json is damaged", "what a restore keeps there would have it pass for sound")
 		return nil
 	}))
-	require.Equal(t, damaged, w.read(at+ManifestFile))
+	require.Equal(t, damaged, w.read(at+manifestFile))
 	w = newWorld(t)
-	w.spoil(at+ManifestFile, nil)
+	w.spoil(at+manifestFile, nil)
 	for _, dir := range []string{"current", "archives"} {
 		root, err := w.m.OpenRoot("/w/target/tree")
 		require.NoError(t, err)
@@ -179,14 +179,14 @@ func TestAManifestWithoutACopyIsRefused(t *testing.T) {
 func TestAFlippedListOfPacksLosesNone(t *testing.T) {
 	w := newWorld(t)
 	pack := ""
-	w.rewrite("target/tree/"+ManifestFile, func(s string) string {
+	w.rewrite("target/tree/"+manifestFile, func(s string) string {
 		i := strings.Index(s, `"generations": {`)
 		j := i + strings.Index(s[i:], `"packs": [`)
 		k := j + strings.IndexByte(s[j+11:], '"') + 12
 		pack = s[k : k+64]
 		return s[:k] + "00000000" + s[k+8:]
 	})
-	require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+	require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }))
 	require.NoError(t, w.with(func(o Options) error {
 		place, err := One(t.Context(), o.Target, "tree")
 		require.NoError(t, err)
@@ -202,7 +202,7 @@ func (w *world) read(name string) string {
 	dir, err := w.m.OpenRoot(path.Join("/w", path.Dir(name)))
 	require.NoError(w.t, err)
 	defer dir.Close()
-	data, err := project.ReadFile(dir, path.Base(name), MaxManifest)
+	data, err := project.ReadFile(dir, path.Base(name), maxManifest)
 	require.NoError(w.t, err)
 	return string(data)
 }
@@ -223,12 +223,12 @@ func TestMarkerAndManifestLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := w.copy()
 			w.t = t
-			w.spoil(at+MarkerFile, c.marker)
-			w.spoil(at+ManifestFile, c.manifest)
+			w.spoil(at+markerFile, c.marker)
+			w.spoil(at+manifestFile, c.manifest)
 			w.flushAll()
 			require.Equal(t, had, w.generations("read from the copies"))
 			make := func() error {
-				return w.with(func(o Options) error { _, err := Make(t.Context(), o); return err })
+				return w.with(func(o Options) error { _, err := generate(t.Context(), o); return err })
 			}
 			if c.marker == nil {
 				err := make()
@@ -237,7 +237,7 @@ func TestMarkerAndManifestLost(t *testing.T) {
 				dir, derr := w.m.OpenRoot("/w/target/tree")
 				require.NoError(t, derr)
 				defer dir.Close()
-				require.NoError(t, project.ReplaceFile(dir, MarkerFile, []byte(line+"\n"), 0o600, true))
+				require.NoError(t, project.ReplaceFile(dir, markerFile, []byte(line+"\n"), 0o600, true))
 			}
 			require.NoError(t, make())
 			now := w.generations("after another backup")
@@ -253,9 +253,9 @@ func TestMarkerAndManifestLost(t *testing.T) {
 // says which was written.
 func TestACopyDoesNotWinWithoutAMarker(t *testing.T) {
 	const at = "target/tree/"
-	for _, name := range []string{"current/" + ManifestFile, ManifestFile} {
+	for _, name := range []string{"current/" + manifestFile, manifestFile} {
 		w := newWorld(t)
-		w.spoil(at+MarkerFile, nil)
+		w.spoil(at+markerFile, nil)
 		require.NoError(t, w.newest(), "both say the same")
 		w.rewrite(at+name, func(s string) string { return strings.Replace(s, `"config.yml"`, `"config.yml2"`, 1) })
 		err := w.newest()
@@ -284,7 +284,7 @@ func TestAnOlderCopyIsNotTakenSilently(t *testing.T) {
 	const at = "target/tree/"
 	w := newWorld(t)
 	require.NoError(t, w.with(func(o Options) error {
-		_, err := Make(t.Context(), Options{Recorder: o.Recorder, Target: &flat{Target: o.Target}, Where: o.Where, Version: o.Version, Host: o.Host, Now: o.Now, Tell: o.Tell, Progress: o.Progress})
+		_, err := generate(t.Context(), Options{Recorder: o.Recorder, Target: &flat{Target: o.Target}, Where: o.Where, Version: o.Version, Host: o.Host, Now: o.Now, Tell: o.Tell, Progress: o.Progress})
 		return err
 	}))
 	var names []string
@@ -295,7 +295,7 @@ func TestAnOlderCopyIsNotTakenSilently(t *testing.T) {
 		return nil
 	}))
 	newest, older := names[len(names)-1], names[len(names)-2]
-	w.spoil(at+ManifestFile, func(string) string { return "{" })
+	w.spoil(at+manifestFile, func(string) string { return "{" })
 	require.NoError(t, w.with(func(o Options) error {
 		_, err := One(t.Context(), &brokenReads{&flat{Target: o.Target}, "archives/" + newest, syscall.EIO}, "tree")
 		require.ErrorIs(t, err, syscall.EIO)

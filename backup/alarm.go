@@ -15,9 +15,9 @@ import (
 	"decree/tree"
 )
 
-// Newest is the target that has the newest generation, or where the last try failed before there was one, and what is
+// newest is the target that has the newest generation, or where the last try failed before there was one, and what is
 // remembered of it; nil where nothing is.
-func (m Memory) Newest() (at string, out *Remembered) {
+func (m Memory) newest() (at string, out *Remembered) {
 	for name, r := range m.Targets {
 		if !r.used() {
 			continue
@@ -54,7 +54,7 @@ func Alarm(store disk.Dir, c *project.Config, configured string, now time.Time) 
 	if known {
 		return ""
 	}
-	at, r := m.Newest()
+	at, r := m.newest()
 	switch {
 	case r != nil:
 		return m.alarm(at, configured, c, now)
@@ -124,11 +124,11 @@ func RelativeTime(t, now time.Time, past string) string {
 	return humanize.RelTime(t, now, past, "from now")
 }
 
-// Standstill says why nothing may be pruned now; "" where it may. In an outage, or with a clock that lies,
+// standstill says why nothing may be pruned now; "" where it may. In an outage, or with a clock that lies,
 // good generations must not be eaten by the rules.
-func (p *Place) Standstill(proof *Proof, warn time.Duration, now time.Time) string {
+func (p *Place) standstill(proof *Proof, warn time.Duration, now time.Time) string {
 	for _, name := range p.Generations() {
-		if at, ok := TimeOf(name); ok && at.After(now.Add(time.Minute)) { // two backups within a second have different times
+		if at, ok := timeOf(name); ok && at.After(now.Add(time.Minute)) { // two backups within a second have different times
 			return fmt.Sprintf("generation %s lies in the future", name)
 		}
 	}

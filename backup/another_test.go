@@ -19,7 +19,7 @@ var errDead = errors.New("dead")
 
 func (d *dying) Swap(ctx context.Context, name string, data []byte, was target.Version) (target.Version, error) {
 	v, err := d.Target.Swap(ctx, name, data, was)
-	if err == nil && strings.HasSuffix(name, "/"+ManifestFile) {
+	if err == nil && strings.HasSuffix(name, "/"+manifestFile) {
 		return "", errDead
 	}
 	return v, err
@@ -32,7 +32,7 @@ func TestOneThatDiedIsNoOtherCopy(t *testing.T) {
 		w := newWorld(t)
 		require.ErrorIs(t, w.with(func(o Options) error {
 			o.Target = &dying{o.Target}
-			_, err := Make(t.Context(), o)
+			_, err := generate(t.Context(), o)
 			return err
 		}), errDead)
 		require.NoError(t, w.with(func(o Options) error {
@@ -107,7 +107,7 @@ type beside struct {
 }
 
 func (b *beside) Read(ctx context.Context, name string, limit int64) ([]byte, target.Version, error) {
-	if once := b.once; once != nil && strings.HasSuffix(name, "/"+MarkerFile) {
+	if once := b.once; once != nil && strings.HasSuffix(name, "/"+markerFile) {
 		b.once = nil
 		once()
 	}
@@ -122,7 +122,7 @@ func TestACommandOfTheSameProjectIsNoOtherCopy(t *testing.T) {
 		o.Target = &beside{quiet, func() {
 			o := o
 			o.Target = &flat{Target: quiet}
-			_, err := Make(t.Context(), o)
+			_, err := generate(t.Context(), o)
 			require.NoError(t, err)
 		}}
 		p := o.Recorder.Project()

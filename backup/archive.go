@@ -170,7 +170,7 @@ func isZipOf(r io.ReaderAt, size int64, of *Manifest) (bool, error) {
 		return false, from.err
 	}
 	for _, f := range z.File {
-		if f.Name == ManifestFile {
+		if f.Name == manifestFile {
 			continue
 		}
 		r, err := f.Open()

@@ -11,15 +11,15 @@ import (
 
 // TestAnotherVersionsMarkerStopsAll: what a newer decree has written is neither read nor written over.
 func TestAnotherVersionsMarkerStopsAll(t *testing.T) {
-	for _, file := range []string{MarkerFile, ManifestFile} {
+	for _, file := range []string{markerFile, manifestFile} {
 		w := newWorld(t)
 		w.rewrite("target/tree/"+file, func(s string) string {
 			return strings.Replace(strings.Replace(s, `"version":1`, `"version":2`, 1), `"version": 1`, `"version": 2`, 1)
 		})
 		for name, do := range map[string]func(o Options) error{
-			"backup": func(o Options) error { _, err := Make(t.Context(), o); return err },
+			"backup": func(o Options) error { _, err := generate(t.Context(), o); return err },
 			"drill":  func(o Options) error { _, err := Drill(t.Context(), o, false); return err },
-			"prune":  func(o Options) error { _, err := o.Rotate(t.Context(), project.BackupRetention{}, false); return err },
+			"prune":  func(o Options) error { _, err := o.Prune(t.Context(), project.BackupRetention{}, false); return err },
 		} {
 			err := w.with(do)
 			require.ErrorContains(t, err, "format version 2 is newer than the newest that this decree can read (1)", "%s %s", file, name)

@@ -50,7 +50,7 @@ func (w *world) names(at string) (out []string) {
 // what somebody has recorded since.
 func TestNothingIsReplacedThatWasRecordedMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+	require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }))
 	was := w.decreeFiles()
 	require.NoError(t, w.with(func(o Options) error {
 		place, err := One(t.Context(), o.Target, "tree")

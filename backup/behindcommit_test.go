@@ -37,9 +37,9 @@ func TestABackupThatCountsSaysSo(t *testing.T) {
 		says         string
 		made, failed bool
 	}{
-		{cutAt{name: MarkerFile}, "was made, but", true, false},
-		{cutAt{name: ManifestFile, made: true}, "may have been made", true, true},
-		{cutAt{name: ManifestFile}, "may have been made", false, true},
+		{cutAt{name: markerFile}, "was made, but", true, false},
+		{cutAt{name: manifestFile, made: true}, "may have been made", true, true},
+		{cutAt{name: manifestFile}, "may have been made", false, true},
 	} {
 		w := newWorld(t)
 		require.NoError(t, w.with(func(o Options) error {

@@ -17,11 +17,11 @@ import (
 
 // currentManifest is the manifest in current/.
 func (p *Place) currentManifest(ctx context.Context) (*Manifest, error) {
-	data, err := readAll(ctx, p.Target, p.At(currentDir, ManifestFile), MaxManifest)
+	data, err := readAll(ctx, p.Target, p.At(currentDir, manifestFile), maxManifest)
 	if err != nil {
 		return nil, err
 	}
-	return ParseManifest(data)
+	return parseManifest(data)
 }
 
 // hasCurrent says whether the target has a current/; in another each generation, also the newest, has a zip. What is encrypted has none, also
@@ -73,7 +73,7 @@ func (mk *making) exchangeCurrent(ctx context.Context, s target.Shelf) error {
 	}
 	data, err := mk.m.Encode()
 	if err == nil {
-		err = s.Write(ctx, path.Join(fresh, ManifestFile), strings.NewReader(string(data)))
+		err = s.Write(ctx, path.Join(fresh, manifestFile), strings.NewReader(string(data)))
 	}
 	if err == nil {
 		err = s.Exchange(ctx, fresh, now)
@@ -118,7 +118,7 @@ func (d *drill) checkCurrent(ctx context.Context) error {
 	if _, ok := d.o.Target.(target.Shelf); !ok {
 		return nil
 	}
-	if key, _, err := d.o.Target.Read(ctx, d.place.At(KeyFile), 1<<20); err != nil || key != nil {
+	if key, _, err := d.o.Target.Read(ctx, d.place.At(keyFile), 1<<20); err != nil || key != nil {
 		return err // it is encrypted, and has no current/
 	}
 	wrong, err := d.wrongInCurrent(ctx)
@@ -137,7 +137,7 @@ func (d *drill) wrongInCurrent(ctx context.Context) (string, error) {
 	case err != nil && !unusable(err):
 		return "", err
 	case err != nil:
-		return fmt.Sprintf("%s: %v", ManifestFile, err), nil
+		return fmt.Sprintf("%s: %v", manifestFile, err), nil
 	case !m.Timestamp.Equal(d.m.Timestamp):
 		return "it is that of " + m.Generation(), nil
 	}

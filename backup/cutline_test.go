@@ -63,7 +63,7 @@ func TestAnArchiveThatCannotBeReadBackNow(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.with(func(o Options) error {
 		o.Target = &cutLine{o.Target, "/archives/", fmt.Errorf("%w: %w", target.ErrGone, io.ErrUnexpectedEOF)}
-		_, err := Make(t.Context(), o)
+		_, err := generate(t.Context(), o)
 		require.ErrorIs(t, err, target.ErrGone)
 		require.NotEqual(t, project.Integrity, project.KindOf(err))
 		return nil

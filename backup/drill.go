@@ -115,7 +115,7 @@ func (d *drill) stale() {
 	case older != "":
 		d.problem("%s", older)
 	case !d.place.agreed:
-		d.problem("%s is not the one that was written there", ManifestFile)
+		d.problem("%s is not the one that was written there", manifestFile)
 	}
 }
 
@@ -446,8 +446,8 @@ func (d *drill) note(ctx context.Context) error {
 	if err == nil {
 		err = d.o.Recorder.Audit("drill", d.proof.String())
 	}
-	if aerr := d.place.AddProof(ctx, d.proof); err == nil && aerr != nil { // what the proof has found is more
-		d.o.Tell(fmt.Sprintf("the proof is not written down in %s, as other machines would read it: %v; the store and the audit of this project have it", d.place.At(ProofsFile), aerr))
+	if aerr := d.place.addProof(ctx, d.proof); err == nil && aerr != nil { // what the proof has found is more
+		d.o.Tell(fmt.Sprintf("the proof is not written down in %s, as other machines would read it: %v; the store and the audit of this project have it", d.place.At(proofsFile), aerr))
 	}
 	return cmp.Or(err, ctx.Err())
 }

@@ -61,7 +61,7 @@ func isDamagedContent(err error) bool {
 
 // unusable says whether an error is that a copy of a manifest is not there, or of no use here.
 func unusable(err error) bool {
-	return isDamage(err) || errors.As(err, new(*FormatError)) || target.AboutKey(err)
+	return isDamage(err) || errors.As(err, new(*formatError)) || target.AboutKey(err)
 }
 
 // refused is an error of kind project.Refused.
@@ -135,7 +135,7 @@ func Explain(err error) error {
 		return failed("mount the disk, or see that the machine can be reached; 'decree backup config' says where the target comes from")
 	case target.AboutKey(err):
 		return keyRefused(err)
-	case errors.As(err, new(*FormatError)):
+	case errors.As(err, new(*formatError)):
 		return failed("")
 	}
 	return err

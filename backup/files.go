@@ -40,7 +40,7 @@ const (
 // isTaken says whether a name at the top of a generation, or of its zips, is of something else than what people have in
 // .decree; also where the target's disk does not tell large letters from small ones.
 func isTaken(top string) bool {
-	return slices.ContainsFunc([]string{ManifestFile, "records", "specs", "plugins", "tree", "contents"}, func(name string) bool { return strings.EqualFold(name, top) })
+	return slices.ContainsFunc([]string{manifestFile, "records", "specs", "plugins", "tree", "contents"}, func(name string) bool { return strings.EqualFold(name, top) })
 }
 
 // fileOf is the name in a generation of what is at a path in .decree. People have nothing in .decree/aside that would be in a backup.
@@ -58,7 +58,7 @@ func placeOf(name FileName) (at string, ok bool) {
 		return at, fileOf(at) == string(name)
 	}
 	top, _, _ := strings.Cut(string(name), "/")
-	return string(name), !slices.Contains(ownNames, top) && !slices.Contains([]string{ManifestFile, "records", "specs", "plugins"}, top)
+	return string(name), !slices.Contains(ownNames, top) && !slices.Contains([]string{manifestFile, "records", "specs", "plugins"}, top)
 }
 
 // pieceSize is about how long the pieces of the logs are, in bytes. Both are only appended to: all pieces but the last

@@ -50,7 +50,7 @@ func TestTwoFirstBackupsOfOneName(t *testing.T) {
 							target.Locker
 						}{as, l}
 					}
-					made, err = Make(t.Context(), o)
+					made, err = generate(t.Context(), o)
 					return err
 				})
 				return made, err

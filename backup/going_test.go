@@ -43,7 +43,7 @@ func outdated(t *testing.T) (w *world, content string) {
 	for _, text := range []string{"before", content, "other"} {
 		w.write("tree/back", text)
 		w.clk = w.clk.Add(time.Hour)
-		require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), asBucket(o, true)); return err }))
+		require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), asBucket(o, true)); return err }))
 	}
 	out, err := w.prune(nil)
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func (w *world) prune(before func() error) (out *Prune, err error) {
 	}))
 	err = w.with(func(o Options) (err error) {
 		o.Target = &deleting{Target: o.Target, before: before}
-		out, err = o.Rotate(w.t.Context(), project.BackupRetention{Last: 1}, false)
+		out, err = o.Prune(w.t.Context(), project.BackupRetention{Last: 1}, false)
 		return err
 	})
 	return out, err
@@ -82,7 +82,7 @@ func (w *world) prune(before func() error) (out *Prune, err error) {
 
 func (w *world) bucketBackup() (made *Made, err error) {
 	err = w.with(func(o Options) (err error) {
-		made, err = Make(w.t.Context(), asBucket(o, true))
+		made, err = generate(w.t.Context(), asBucket(o, true))
 		return err
 	})
 	return made, err
@@ -122,7 +122,7 @@ func TestAPruneDuringABackup(t *testing.T) {
 			require.Positive(t, out.Packs)
 			pruned = true
 		}}
-		_, err := Make(t.Context(), o)
+		_, err := generate(t.Context(), o)
 		return err
 	})
 	require.True(t, pruned)

@@ -30,8 +30,8 @@ func (p *Place) goneForWriter(site *project.Site) error {
 			sum = tree.Sum(own)
 		}
 		line := strings.TrimSpace(string(Marker{Version: Version, Project: p.Manifest.Project, Manifest: sum}.Encode()))
-		return refused(fmt.Sprintf("if these are the backups of this project, make %s again, with this line in it: %s", p.At(MarkerFile), line),
-			"%s/%s has backups, but no %s, which says whose they are", p.Target, p.Name, MarkerFile)
+		return refused(fmt.Sprintf("if these are the backups of this project, make %s again, with this line in it: %s", p.At(markerFile), line),
+			"%s/%s has backups, but no %s, which says whose they are", p.Target, p.Name, markerFile)
 	}
 	return err
 }

@@ -100,7 +100,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	require.NoError(t, try(edited(t, good, same)), "another zip program may have written it again")
 	manifest := func(change func(string) string) []byte {
 		return edited(t, good, func(h *zip.FileHeader, b []byte) []byte {
-			if h.Name == ManifestFile {
+			if h.Name == manifestFile {
 				return []byte(change(string(b)))
 			}
 			return b
@@ -142,7 +142,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"cut":             good[:len(good)/2],
 		"without its end": good[:len(good)-1],
 		"no manifest": edited(t, good, func(h *zip.FileHeader, b []byte) []byte {
-			return map[bool][]byte{false: append([]byte{}, b...)}[h.Name == ManifestFile]
+			return map[bool][]byte{false: append([]byte{}, b...)}[h.Name == manifestFile]
 		}),
 		"a manifest that is no JSON": manifest(func(string) string { return "{" }),
 		"a newer manifest":           manifest(func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 2`, 1) }),

@@ -18,7 +18,7 @@ func (w *world) rotate() (out *Prune) {
 		proof, err := Drill(w.t.Context(), o, false)
 		require.NoError(w.t, err)
 		require.True(w.t, proof.OK, proof.Problems)
-		out, err = o.Rotate(w.t.Context(), project.BackupRetention{Last: 9}, false)
+		out, err = o.Prune(w.t.Context(), project.BackupRetention{Last: 9}, false)
 		return err
 	}))
 	return out
@@ -45,7 +45,7 @@ func TestWhatARestoreHasReplacedMayBeRemoved(t *testing.T) {
 	require.NoError(t, w.with(func(o Options) error {
 		o = asBucket(o, true)
 		o.Tell = func(text string) { told += text }
-		_, err := Make(t.Context(), o)
+		_, err := generate(t.Context(), o)
 		return err
 	}))
 	require.Contains(t, told, name+".zip was removed, and is not listed any more")

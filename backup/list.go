@@ -22,12 +22,12 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 	if err != nil {
 		return nil, err
 	}
-	var dated []Dated
+	var dated []datedGeneration
 	for _, name := range p.Generations() {
-		at, _ := TimeOf(name)
-		dated = append(dated, Dated{name, at})
+		at, _ := timeOf(name)
+		dated = append(dated, datedGeneration{name, at})
 	}
-	proofs, err := p.Proofs(ctx)
+	proofs, err := p.proofs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 		unsound = setOf(proofs[n-1].Damaged)
 	}
 	lengths := p.packs()
-	for _, v := range Rotate(dated, keep) {
+	for _, v := range verdicts(dated, keep) {
 		l := p.listed(v.Name, there, lengths, unsound)
 		l.KeptBy = append([]string{}, v.KeptBy...)
 		out = append([]Listed{l}, out...)

@@ -67,8 +67,8 @@ type making struct {
 	unmarked error // the generation counts, and the marker does not say so
 }
 
-// Make makes a generation. Until it is acknowledged the one before is whole. An error that comes with a result is about what follows that.
-func Make(ctx context.Context, o Options) (*Made, error) {
+// generate makes a generation. Until it is acknowledged the one before is whole. An error that comes with a result is about what follows that.
+func generate(ctx context.Context, o Options) (*Made, error) {
 	place, unlock, err := o.openPlace(ctx)
 	if err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (mk *making) time() time.Time {
 	now := mk.o.Now().UTC().Truncate(time.Second)
 	newest := ReadMemory(mk.o.Recorder.Project().Store).Targets[mk.o.Target.String()].Timestamp
 	for _, name := range mk.place.Generations() {
-		if at, ok := TimeOf(name); ok && at.After(newest) {
+		if at, ok := timeOf(name); ok && at.After(newest) {
 			newest = at
 		}
 	}

@@ -20,15 +20,15 @@ import (
 // Version is the version of manifest.json and of the marker that this package writes.
 const Version = 1
 
-// MaxManifest is the largest manifest.json that is read or written, in bytes.
-const MaxManifest = 64 << 20
+// maxManifest is the largest manifest.json that is read or written, in bytes.
+const maxManifest = 64 << 20
 
 // The names below a project's directory in a target.
 const (
-	MarkerFile   = project.BackupMarker
-	ManifestFile = project.BackupManifest
-	ProofsFile   = "proofs.jsonl"
-	KeyFile      = target.KeyFile
+	markerFile   = project.BackupMarker
+	manifestFile = project.BackupManifest
+	proofsFile   = "proofs.jsonl"
+	keyFile      = target.KeyFile
 	currentDir   = "current"
 	archivesDir  = "archives"
 	packsDir     = project.BackupPacks
@@ -140,8 +140,8 @@ const preRestore = "pre-restore-"
 // NameOf is the name of the generation of a time.
 func NameOf(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// TimeOf is the inverse of NameOf, also for pre-restore ones; not ok for any other name.
-func TimeOf(name string) (t time.Time, ok bool) {
+// timeOf is the inverse of NameOf, also for pre-restore ones; not ok for any other name.
+func timeOf(name string) (t time.Time, ok bool) {
 	t, err := time.Parse(timeForm, strings.TrimPrefix(name, preRestore))
 	return t, err == nil
 }
@@ -152,38 +152,38 @@ func (m *Manifest) Generation() string { return NameOf(m.Timestamp) }
 // IsPreRestore says whether a generation is what a restore has replaced.
 func IsPreRestore(name string) bool { return strings.HasPrefix(name, preRestore) }
 
-// FormatError says what is wrong with a manifest, a marker or a zip that was read.
-type FormatError struct{ What, Reason string }
+// formatError says what is wrong with a manifest, a marker or a zip that was read.
+type formatError struct{ What, Reason string }
 
-func (e *FormatError) Error() string { return e.What + ": " + e.Reason }
+func (e *formatError) Error() string { return e.What + ": " + e.Reason }
 
 // newerError is that of what a newer decree has written.
-type newerError struct{ *FormatError }
+type newerError struct{ *formatError }
 
 func newer(what string, version int) error {
-	return &newerError{&FormatError{what, fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", version, Version)}}
+	return &newerError{&formatError{what, fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", version, Version)}}
 }
 
-func (e *newerError) Unwrap() error { return e.FormatError }
+func (e *newerError) Unwrap() error { return e.formatError }
 
-// Encode returns m as the bytes of manifest.json. It refuses what ParseManifest would: nothing counts that nobody can read.
+// Encode returns m as the bytes of manifest.json. It refuses what parseManifest would: nothing counts that nobody can read.
 func (m *Manifest) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
-		return nil, &FormatError{ManifestFile, err.Error()}
+		return nil, &formatError{manifestFile, err.Error()}
 	}
 	b, err := json.MarshalIndent(m, "", " ")
-	if err == nil && len(b) >= MaxManifest {
-		err = &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
+	if err == nil && len(b) >= maxManifest {
+		err = &formatError{manifestFile, fmt.Sprintf("larger than %d MiB", maxManifest>>20)}
 	}
 	return append(b, '\n'), err
 }
 
-// ParseManifest reads a manifest.json and refuses what no writer of this version has written:
+// parseManifest reads a manifest.json and refuses what no writer of this version has written:
 // paths that leave the directory, sizes below zero, names of generations that are none.
-func ParseManifest(data []byte) (*Manifest, error) {
+func parseManifest(data []byte) (*Manifest, error) {
 	m := &Manifest{}
-	if len(data) > MaxManifest {
-		return nil, &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
+	if len(data) > maxManifest {
+		return nil, &formatError{manifestFile, fmt.Sprintf("larger than %d MiB", maxManifest>>20)}
 	}
 	if target.IsEncrypted(data) {
 		return nil, target.Lacks(nil)
@@ -192,16 +192,16 @@ func ParseManifest(data []byte) (*Manifest, error) {
 		Version int `json:"version"`
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, &FormatError{ManifestFile, "malformed: " + err.Error()}
+		return nil, &formatError{manifestFile, "malformed: " + err.Error()}
 	}
 	if v.Version > Version {
-		return nil, newer(ManifestFile, v.Version)
+		return nil, newer(manifestFile, v.Version)
 	}
 	if err := json.Unmarshal(data, m); err != nil {
-		return nil, &FormatError{ManifestFile, "malformed: " + err.Error()}
+		return nil, &formatError{manifestFile, "malformed: " + err.Error()}
 	}
 	if err := m.check(); err != nil {
-		return nil, &FormatError{ManifestFile, err.Error()}
+		return nil, &formatError{manifestFile, err.Error()}
 	}
 	return m, nil
 }
@@ -212,9 +212,9 @@ func (m *Manifest) check() error {
 		return errors.New("no version")
 	case m.Timestamp.IsZero() || !m.Timestamp.Equal(m.Timestamp.Truncate(time.Second)):
 		return errors.New("no timestamp in whole seconds")
-	case !IsProject(m.Project):
+	case !isProjectID(m.Project):
 		return errors.New("project is not 32 hex digits")
-	case m.From != nil && !IsProject(*m.From):
+	case m.From != nil && !isProjectID(*m.From):
 		return errors.New("from is not 32 hex digits")
 	case m.Tree.IsZero(): // an empty tree has a hash too
 		return errors.New("no tree")
@@ -242,7 +242,7 @@ func (m *Manifest) check() error {
 		}
 	}
 	for name := range m.Others {
-		if _, ok := TimeOf(name); !ok {
+		if _, ok := timeOf(name); !ok {
 			return fmt.Errorf("%q is no generation's name", name)
 		}
 	}
@@ -307,8 +307,8 @@ func checkFile(name string) error {
 	return nil
 }
 
-// IsProject says whether s can be a project's id.
-func IsProject(s string) bool {
+// isProjectID says whether s can be a project's id.
+func isProjectID(s string) bool {
 	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
@@ -318,16 +318,16 @@ func (m Marker) Encode() []byte {
 	return append(b, '\n')
 }
 
-// ParseMarker reads a decree-backup.json.
-func ParseMarker(data []byte) (m Marker, err error) {
+// parseMarker reads a decree-backup.json.
+func parseMarker(data []byte) (m Marker, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
-		return m, &FormatError{MarkerFile, "malformed: " + err.Error()}
+		return m, &formatError{markerFile, "malformed: " + err.Error()}
 	}
 	switch {
 	case m.Version > Version:
-		return m, newer(MarkerFile, m.Version)
-	case m.Version < 1 || !IsProject(m.Project):
-		return m, &FormatError{MarkerFile, "not a marker of decree's"}
+		return m, newer(markerFile, m.Version)
+	case m.Version < 1 || !isProjectID(m.Project):
+		return m, &formatError{markerFile, "not a marker of decree's"}
 	}
 	return m, nil
 }

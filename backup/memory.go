@@ -87,7 +87,7 @@ func ReadMemory(store disk.Dir) Memory {
 // What is no memory at all has nothing to keep, and is begun anew.
 func readMemory(store disk.Dir) (Memory, error) {
 	m := Memory{Version: Version}
-	data, err := project.ReadFile(store, memoryFile, MaxManifest)
+	data, err := project.ReadFile(store, memoryFile, maxManifest)
 	if isMissing(err) {
 		err = nil
 	}

@@ -42,8 +42,8 @@ func TestCurrentIsNamedAndMadeAnew(t *testing.T) {
 		said   string
 	}{
 		"changed": {"config.yml", func(s string) string { return s + "# by hand\n" }, "config.yml was changed, or is missing"},
-		"older":   {ManifestFile, func(s string) string { return strings.Replace(s, "T0", "T1", 1) }, "it is that of 2026"},
-		"cut":     {ManifestFile, func(s string) string { return s[:40] }, "manifest.json: "},
+		"older":   {manifestFile, func(s string) string { return strings.Replace(s, "T0", "T1", 1) }, "it is that of 2026"},
+		"cut":     {manifestFile, func(s string) string { return s[:40] }, "manifest.json: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -68,7 +68,7 @@ func TestCurrentIsNamedAndMadeAnew(t *testing.T) {
 			} else {
 				require.Contains(t, w.copy().told(drill), c.said)
 			}
-			require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+			require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }))
 			require.Equal(t, sound, w.read(at+"config.yml"))
 			require.Empty(t, w.told(drill))
 		})
@@ -125,7 +125,7 @@ func TestABadSectorOfTheStoreIsNamed(t *testing.T) {
 		}))
 		if err == nil {
 			var made *Made
-			made, err = Make(t.Context(), o)
+			made, err = generate(t.Context(), o)
 			if err == nil && len(made.Lost) > 0 {
 				lost++
 			}
@@ -152,7 +152,7 @@ func TestABadSectorOfTheStoreIsNamed(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	defer done()
-	_, err = Make(t.Context(), o)
+	_, err = generate(t.Context(), o)
 	require.ErrorIs(t, err, syscall.EIO)
 }
 
@@ -181,7 +181,7 @@ func TestAPackThatCannotBeReadNowStays(t *testing.T) {
 // TestALogThatEndsEarlierIsSaid: a log that was cut between two lines is like one of before, and is named by the generation that has more.
 func TestALogThatEndsEarlierIsSaid(t *testing.T) {
 	w := newWorld(t)
-	backup := func(o Options) error { _, err := Make(t.Context(), o); return err }
+	backup := func(o Options) error { _, err := generate(t.Context(), o); return err }
 	require.NotContains(t, w.told(backup), "newer than the newest one here")
 	var log, newest string
 	require.NoError(t, w.with(func(o Options) error {

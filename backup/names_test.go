@@ -77,7 +77,7 @@ func TestNamesOfPeopleThatAGenerationHas(t *testing.T) {
 		want := w.decreeFiles()
 		for range 2 { // the first gets its zip by the second
 			w.clk = w.clk.Add(time.Hour)
-			require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), asBucket(o, bucket)); return err }))
+			require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), asBucket(o, bucket)); return err }))
 		}
 		require.Len(t, w.generations("with colliding names"), 4)
 
@@ -124,7 +124,7 @@ func TestNamesOfPeopleThatAGenerationHas(t *testing.T) {
 // their own names.
 func TestAnExportOfNamesThatAZipHas(t *testing.T) {
 	w := colliding(t)
-	require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+	require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }))
 	var out bytes.Buffer
 	export := func(change func(m *Manifest)) {
 		out.Reset()
@@ -165,7 +165,7 @@ func TestANameThatNoTargetTakes(t *testing.T) {
 		for range 2 {
 			w.clk = w.clk.Add(time.Hour)
 			text := w.told(func(o Options) error {
-				made, err := Make(context.Background(), asBucket(o, bucket))
+				made, err := generate(context.Background(), asBucket(o, bucket))
 				if err == nil {
 					require.Contains(t, made.Manifest.Files, FileName("cron/y"))
 				}
@@ -178,7 +178,7 @@ func TestANameThatNoTargetTakes(t *testing.T) {
 	}
 }
 
-// TestEncodeRefusesWhatNobodyReads: what ParseManifest would refuse is never written.
+// TestEncodeRefusesWhatNobodyReads: what parseManifest would refuse is never written.
 func TestEncodeRefusesWhatNobodyReads(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.with(func(o Options) error {
@@ -188,7 +188,7 @@ func TestEncodeRefusesWhatNobodyReads(t *testing.T) {
 			m := *place.Manifest
 			m.Files = map[FileName]File{name: {SHA256: tree.Sum(nil)}}
 			_, err := m.Encode()
-			require.ErrorAs(t, err, new(*FormatError), name)
+			require.ErrorAs(t, err, new(*formatError), name)
 			require.Error(t, place.commit(t.Context(), &m))
 		}
 		return nil

@@ -25,7 +25,7 @@ func (p *Place) Older(site *project.Site) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is of %s, but a newer generation, %s, was acknowledged: somebody has put an old state there; 'decree backup' lists again what is there of the newer ones",
-		p.At(ManifestFile), p.Manifest.Generation(), known.Generation)
+		p.At(manifestFile), p.Manifest.Generation(), known.Generation)
 }
 
 // takeUp lists again what an older manifest.json, or one that somebody has put there from a zip, does not list and the
@@ -68,7 +68,7 @@ func (p *Place) takeUp(ctx context.Context, site *project.Site) (string, error) 
 		}
 	}
 	if text == "" && len(found)+len(lost) > 0 {
-		text = fmt.Sprintf("%s is not what %s says was written there", p.At(ManifestFile), MarkerFile)
+		text = fmt.Sprintf("%s is not what %s says was written there", p.At(manifestFile), markerFile)
 	}
 	if len(found) > 0 {
 		text += "; found there, and listed again: " + strings.Join(found, ", ")
@@ -84,7 +84,7 @@ func (p *Place) archives(ctx context.Context) (map[string]bool, error) {
 	there := map[string]bool{}
 	err := p.Target.List(ctx, p.At(archivesDir)+"/", func(o target.Object) error {
 		name, ok := strings.CutSuffix(path.Base(o.Name), ".zip")
-		if _, dated := TimeOf(name); ok && dated {
+		if _, dated := timeOf(name); ok && dated {
 			there[name] = true
 		}
 		return nil

@@ -19,7 +19,7 @@ func TestAnOlderManifestTakesNoGeneration(t *testing.T) {
 	w := newWorld(t)
 	old := w.read("target/tree/manifest.json")
 	for range 2 {
-		require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+		require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }))
 	}
 	look := func(w *world) (out []string) {
 		require.NoError(t, w.with(func(o Options) error {
@@ -48,7 +48,7 @@ func TestAnOlderManifestTakesNoGeneration(t *testing.T) {
 			proof, err := Drill(t.Context(), o, false)
 			require.NoError(t, err)
 			require.Contains(t, proof.String(), told)
-			pruned, err := o.Rotate(t.Context(), project.BackupRetention{Last: 1}, false)
+			pruned, err := o.Prune(t.Context(), project.BackupRetention{Last: 1}, false)
 			require.NoError(t, err)
 			require.Contains(t, pruned.Held, told)
 			out, err := Run(t.Context(), o, RunOptions{Prove: true, Ping: "http://127.0.0.1:1"})
@@ -69,7 +69,7 @@ func TestAnOlderManifestTakesNoGeneration(t *testing.T) {
 		require.Equal(t, append(slices.Clone(names[:2]), kept...), all[:len(all)-1])
 		require.Len(t, w.generations("what is listed"), len(all))
 		require.NoError(t, w.with(func(o Options) error {
-			out, err := Make(t.Context(), o)
+			out, err := generate(t.Context(), o)
 			require.NoError(t, err)
 			require.Empty(t, out.Older, "it was said once")
 			return nil
@@ -87,7 +87,7 @@ func TestAGenerationOfADamagedManifestIsNamed(t *testing.T) {
 	w.rewrite("target/tree/current/manifest.json", func(string) string { return "{}" })
 	w.rewrite("target/tree/manifest.json", func(s string) string { return strings.Replace(s, `"config.yml"`, `"config.yml2"`, 1) })
 	require.NoError(t, w.with(func(o Options) error {
-		out, err := Make(t.Context(), o)
+		out, err := generate(t.Context(), o)
 		require.NoError(t, err)
 		bad := out.Place.Generations()[1]
 		proof, err := Drill(t.Context(), o, true)
@@ -118,7 +118,7 @@ func TestAManifestOfAZipListsTheOthersAgain(t *testing.T) {
 			return do(o)
 		}))
 	}
-	make := func(o Options) error { _, err := Make(t.Context(), o); return err }
+	make := func(o Options) error { _, err := generate(t.Context(), o); return err }
 	for range 2 {
 		w.clk = w.clk.Add(time.Hour)
 		bucket(make)
@@ -132,12 +132,12 @@ func TestAManifestOfAZipListsTheOthersAgain(t *testing.T) {
 		require.NoError(t, err)
 		data, err := m.Encode()
 		require.NoError(t, err)
-		w.rewrite("target/tree/"+ManifestFile, func(string) string { return string(data) })
+		w.rewrite("target/tree/"+manifestFile, func(string) string { return string(data) })
 		return nil
 	})
 	require.Len(t, w.generations("as it was put there"), 1)
 	bucket(func(o Options) error {
-		made, err := Make(t.Context(), o)
+		made, err := generate(t.Context(), o)
 		require.NoError(t, err)
 		require.Contains(t, made.Older, "tree/manifest.json is not what decree-backup.json says was written there; found there, and listed again: ")
 		return nil
@@ -148,7 +148,7 @@ func TestAManifestOfAZipListsTheOthersAgain(t *testing.T) {
 		require.Equal(t, key, now[name])
 	}
 	bucket(func(o Options) error {
-		made, err := Make(t.Context(), o)
+		made, err := generate(t.Context(), o)
 		require.NoError(t, err)
 		require.Empty(t, made.Older)
 		return nil

@@ -39,7 +39,7 @@ func TestAPackOfAnotherLength(t *testing.T) {
 				w := newWorld(t)
 				again := func(text string) {
 					w.write("tree/new", text)
-					require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+					require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }))
 				}
 				pack := largest(w.place().Manifest.Packs)
 				again("much more than before, of which another pack is made")

@@ -63,7 +63,7 @@ func TestAnOrphanOfARecipientsOnlyWriter(t *testing.T) {
 	}
 	data := []byte("the bytes of a pack")
 	require.NoError(t, sendPack(t, open(), data))
-	_, err = open().Swap(t.Context(), "p/"+ManifestFile, []byte("{}"), "") // another backup, which needs other packs
+	_, err = open().Swap(t.Context(), "p/"+manifestFile, []byte("{}"), "") // another backup, which needs other packs
 	require.NoError(t, err)
 	require.ErrorIs(t, verify(t.Context(), open(), (&Place{Name: "p"}).packName(tree.Sum(data)), tree.Sum(data), int64(len(data))), target.ErrNoIdentity)
 	require.NoError(t, sendPack(t, open(), data))

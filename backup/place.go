@@ -88,25 +88,25 @@ func readPlace(ctx context.Context, t target.Target, name string) (*Place, error
 }
 
 func (p *Place) readMarker(ctx context.Context) error {
-	data, _, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
+	data, _, err := p.Target.Read(ctx, p.At(markerFile), 1<<20)
 	if err != nil {
-		return p.about(MarkerFile, err)
+		return p.about(markerFile, err)
 	}
 	if data == nil {
 		return nil
 	}
-	m, err := ParseMarker(data)
+	m, err := parseMarker(data)
 	if p.Marker = &m; err != nil {
-		p.badMarker = p.broken(err, "if "+ManifestFile+" beside it is sound, remove it")
+		p.badMarker = p.broken(err, "if "+manifestFile+" beside it is sound, remove it")
 	}
 	return nil
 }
 
 // readManifest reads manifest.json, or finds what takes its place where it is missing, damaged or not what the marker says.
 func (p *Place) readManifest(ctx context.Context) error {
-	data, version, err := p.Target.Read(ctx, p.At(ManifestFile), MaxManifest)
+	data, version, err := p.Target.Read(ctx, p.At(manifestFile), maxManifest)
 	if err != nil && !errors.Is(err, target.ErrDamaged) {
-		return p.about(ManifestFile, err)
+		return p.about(manifestFile, err)
 	}
 	p.version = version
 	switch missing := data == nil && err == nil; {
@@ -122,13 +122,13 @@ func (p *Place) readManifest(ctx context.Context) error {
 	case missing:
 		err = errNoManifest
 	case errors.Is(err, target.ErrDamaged):
-		err = fmt.Errorf("%s: %w", ManifestFile, err)
+		err = fmt.Errorf("%s: %w", manifestFile, err)
 	case err == nil:
-		p.Manifest, err = ParseManifest(data)
+		p.Manifest, err = parseManifest(data)
 	}
 	if errors.Is(err, target.ErrNoIdentity) {
-		key, _, _ := p.Target.Read(ctx, p.At(KeyFile), 1<<20) // it says what would open them
-		return p.about(ManifestFile, target.Lacks(key))
+		key, _, _ := p.Target.Read(ctx, p.At(keyFile), 1<<20) // it says what would open them
+		return p.about(manifestFile, target.Lacks(key))
 	}
 	if err == nil {
 		p.sum = tree.Sum(data)
@@ -176,7 +176,7 @@ func (p *Place) commit(ctx context.Context, m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	version, err := p.Target.Swap(ctx, p.At(ManifestFile), data, p.version)
+	version, err := p.Target.Swap(ctx, p.At(manifestFile), data, p.version)
 	if errors.Is(err, target.ErrConflict) {
 		state, advice := "its generation stands, this one was not made", "run 'decree backup' again"
 		if _, alone := p.Target.(target.Locker); !alone { // it may have been faster than the answer to us
@@ -185,7 +185,7 @@ func (p *Place) commit(ctx context.Context, m *Manifest) error {
 		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s: another machine or command was faster", p.Target), Err: err, State: state, Advice: advice}
 	}
 	if err != nil {
-		return p.about(ManifestFile, err)
+		return p.about(manifestFile, err)
 	}
 	p.Manifest, p.version, p.sum, p.agreed, p.Damage, p.had, p.passed = m, version, tree.Sum(data), true, "", nil, nil
 	return p.mark(ctx)
@@ -194,13 +194,13 @@ func (p *Place) commit(ctx context.Context, m *Manifest) error {
 // mark writes the marker, if it does not say what it should.
 func (p *Place) mark(ctx context.Context) error {
 	want := Marker{Version: Version, Project: p.Manifest.Project, Manifest: p.sum}
-	data, version, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
+	data, version, err := p.Target.Read(ctx, p.At(markerFile), 1<<20)
 	if err == nil {
-		if has, perr := ParseMarker(data); perr == nil && has == want {
+		if has, perr := parseMarker(data); perr == nil && has == want {
 			p.Marker = &want
 			return nil
 		}
-		_, err = p.Target.Swap(ctx, p.At(MarkerFile), want.Encode(), version)
+		_, err = p.Target.Swap(ctx, p.At(markerFile), want.Encode(), version)
 	}
 	if errors.Is(err, target.ErrConflict) {
 		return nil // by the one who commits after us
@@ -216,7 +216,7 @@ func projects(ctx context.Context, t target.Target) (names []string, closed, err
 		return nil, nil, err
 	}
 	for _, name := range top {
-		_, err := sizeOf(ctx, t, path.Join(name, MarkerFile))
+		_, err := sizeOf(ctx, t, path.Join(name, markerFile))
 		switch {
 		case err == nil:
 			names = append(names, name)
@@ -257,7 +257,7 @@ func unmarkedProjects(ctx context.Context, t target.Target) (names []string) {
 	for _, dir := range top {
 		p := &Place{Target: t, Name: dir}
 		there, _ := p.archives(ctx)
-		for _, name := range []string{p.At(ManifestFile), p.At(currentDir, ManifestFile)} {
+		for _, name := range []string{p.At(manifestFile), p.At(currentDir, manifestFile)} {
 			_ = t.List(ctx, name, func(o target.Object) error {
 				if o.Name == name {
 					there[name] = true
@@ -293,7 +293,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 
 // only is the name of the only directory that a target has.
 func only(ctx context.Context, t target.Target) (string, error) {
-	if data, _, err := t.Read(ctx, MarkerFile, 1<<20); err == nil && data != nil {
+	if data, _, err := t.Read(ctx, markerFile, 1<<20); err == nil && data != nil {
 		dir, base := path.Split(t.String())
 		return "", notFound(fmt.Sprintf("name the target, and in it the project: --from %s --name %s", strings.TrimSuffix(dir, "/"), base),
 			"%s is the directory of one project in a target, and no target", t)
@@ -309,7 +309,7 @@ func only(ctx context.Context, t target.Target) (string, error) {
 	}
 	if names := unmarkedProjects(ctx, t); len(names) > 0 {
 		return "", notFound("if that is a backup, name it: --name "+names[0],
-			"%s has no backups of decree's that %s marks, but what may be some in %s", t, MarkerFile, strings.Join(names, ", "))
+			"%s has no backups of decree's that %s marks, but what may be some in %s", t, markerFile, strings.Join(names, ", "))
 	}
 	return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Err: closed, Advice: "name another target with --from"}
 }
@@ -325,8 +325,8 @@ func (p *Place) Generations() (names []string) {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		ta, _ := TimeOf(a)
-		tb, _ := TimeOf(b)
+		ta, _ := timeOf(a)
+		tb, _ := timeOf(b)
 		return cmp.Or(ta.Compare(tb), strings.Compare(a, b))
 	})
 	return names
@@ -345,7 +345,7 @@ func (p *Place) Resolve(ref string) (string, error) {
 			return "", notFound("name one of these", "%s has no backup of this project, but what restores have replaced: %s", p.Target, strings.Join(names, ", "))
 		}
 		if len(p.passed) > 0 {
-			return "", &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("%s/%s: %s is damaged, and so is the newest generation there, %s", p.Target, p.Name, ManifestFile, p.passed[0]),
+			return "", &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("%s/%s: %s is damaged, and so is the newest generation there, %s", p.Target, p.Name, manifestFile, p.passed[0]),
 				Advice: "name an older one: " + p.Manifest.Generation()}
 		}
 		return p.Manifest.Generation(), nil

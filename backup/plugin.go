@@ -32,11 +32,11 @@ type PluginError struct {
 
 func (e *PluginError) Error() string { return "plugin " + e.Plugin + ": " + e.Reason }
 
-// RunPlugins runs the plugins' commands by the shell in root, one after the other, with env and
+// runCommands runs the plugins' commands by the shell in root, one after the other, with env and
 // DECREE_ROOT. One that fails, or takes longer than it may, is an error in failed, and the next one is
 // run. When a command has ended nothing of its session is left; who has begun a session of his own is named, where the
 // system tells. The error is ctx's.
-func RunPlugins(ctx context.Context, root string, env []string, plugins []project.Plugin) (failed []*PluginError, err error) {
+func runCommands(ctx context.Context, root string, env []string, plugins []project.Plugin) (failed []*PluginError, err error) {
 	for _, p := range plugins {
 		if p.Command == "" { // it has files, which something else writes
 			continue
@@ -51,7 +51,7 @@ func RunPlugins(ctx context.Context, root string, env []string, plugins []projec
 	return failed, nil
 }
 
-// runPlugins is RunPlugins for the project's own plugins. None is run that came with a restore from elsewhere and was not let go
+// runPlugins is runCommands for the project's own plugins. None is run that came with a restore from elsewhere and was not let go
 // yet; root runs none that another user could have written.
 func runPlugins(ctx context.Context, p *project.Project, env []string) (failed []*PluginError, err error) {
 	plugins := p.Config.Backup.Plugins
@@ -67,7 +67,7 @@ func runPlugins(ctx context.Context, p *project.Project, env []string) (failed [
 		reason = "it came with a backup from elsewhere, like the messages and cron jobs; look at .decree/config.yml, then 'decree daemon --resume' lets it go"
 	}
 	if reason == "" {
-		return RunPlugins(ctx, p.Root, env, plugins)
+		return runCommands(ctx, p.Root, env, plugins)
 	}
 	for _, plugin := range plugins {
 		if plugin.Command != "" {
@@ -77,7 +77,7 @@ func runPlugins(ctx context.Context, p *project.Project, env []string) (failed [
 	return failed, nil
 }
 
-// RunPluginRestore runs a plugin's restore command in root, as RunPlugins does. The plugin's files of
+// RunPluginRestore runs a plugin's restore command in root, as runCommands does. The plugin's files of
 // the generation are in files, an absolute path: DECREE_PLUGIN_FILES.
 func RunPluginRestore(ctx context.Context, root, files string, env []string, p project.Plugin) error {
 	if reason := shell(ctx, root, p.Restore, p.Timeout, append(slices.Clone(env), "DECREE_PLUGIN_FILES="+files)); reason != "" {
@@ -139,12 +139,12 @@ func (l *lastLine) text() string {
 	return strings.ToValidUTF8(string(b[:min(len(b), 200)]), "\ufffd")
 }
 
-// PluginFiles calls each for the files below root that a plugin's patterns match, in byte order of
+// eachPluginFile calls each for the files below root that a plugin's patterns match, in byte order of
 // their paths, each once. A directory that a pattern matches stands for all files below it. Links are
 // neither followed nor files; .decree and .git at the top have none. What vanishes meanwhile, as beside a database
 // that is at work, is passed over. What cannot be read, or each refuses by a *PluginError, and a pattern that matches no
 // file are one *PluginError, which comes after all others were looked at; any other error of each ends it.
-func PluginFiles(root disk.Dir, p project.Plugin, each func(name string, f disk.File, size int64) error) error {
+func eachPluginFile(root disk.Dir, p project.Plugin, each func(name string, f disk.File, size int64) error) error {
 	m := &matching{found: map[string]bool{}}
 	var without []string
 	for _, pattern := range p.Include {

@@ -20,7 +20,7 @@ import (
 func TestWhoLeavesAPluginsSessionIsNamed(t *testing.T) {
 	root, _ := pluginRoot(t)
 	command := `setsid sh -c 'echo $$ > child; exec sleep 1000' & until [ -s child ]; do sleep 0.01; done; sleep 1000`
-	failed, err := RunPlugins(t.Context(), root, os.Environ(), []project.Plugin{{Name: "slow", Command: command, Timeout: time.Second}})
+	failed, err := runCommands(t.Context(), root, os.Environ(), []project.Plugin{{Name: "slow", Command: command, Timeout: time.Second}})
 	data, rerr := os.ReadFile(filepath.Join(root, "child"))
 	require.NoError(t, rerr, "it had begun")
 	pid, rerr := strconv.Atoi(strings.TrimSpace(string(data)))

@@ -31,7 +31,7 @@ func pluginRoot(t *testing.T) (string, disk.Dir) {
 
 func TestPluginsFailAlone(t *testing.T) {
 	root, _ := pluginRoot(t)
-	failed, err := RunPlugins(t.Context(), root, os.Environ(), []project.Plugin{
+	failed, err := runCommands(t.Context(), root, os.Environ(), []project.Plugin{
 		{Name: "one", Command: "echo working; echo database is locked >&2; exit 7", Timeout: time.Minute},
 		{Name: "two", Command: `pwd -P > two; echo "$DECREE_ROOT" >> two`, Timeout: time.Minute},
 		{Name: "three", Command: "no-such-program-of-anybody", Timeout: time.Minute},
@@ -54,7 +54,7 @@ func TestAPluginsGrandchildrenEndWithIt(t *testing.T) {
 	root, _ := pluginRoot(t)
 	command := `sh -c 'sh grandchild & wait' & wait`
 	require.NoError(t, os.WriteFile(filepath.Join(root, "grandchild"), []byte("trap '' TERM\necho $$ > child\nwhile :; do sleep 1; done\n"), 0o644))
-	failed, err := RunPlugins(t.Context(), root, os.Environ(), []project.Plugin{{Name: "slow", Command: command, Timeout: 500 * time.Millisecond}})
+	failed, err := runCommands(t.Context(), root, os.Environ(), []project.Plugin{{Name: "slow", Command: command, Timeout: 500 * time.Millisecond}})
 	require.NoError(t, err)
 	require.Len(t, failed, 1)
 	require.Contains(t, failed[0].Error(), "plugin slow: not done in 500ms, and ended with its process group")
@@ -69,7 +69,7 @@ func TestAnInterruptEndsThePlugins(t *testing.T) {
 	root, _ := pluginRoot(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := RunPlugins(ctx, root, os.Environ(), []project.Plugin{{Name: "a", Command: "touch ran", Timeout: time.Minute}, {Name: "b", Command: "touch ran", Timeout: time.Minute}})
+	_, err := runCommands(ctx, root, os.Environ(), []project.Plugin{{Name: "a", Command: "touch ran", Timeout: time.Minute}, {Name: "b", Command: "touch ran", Timeout: time.Minute}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, filepath.Join(root, "ran"))
 }
@@ -77,7 +77,7 @@ func TestAnInterruptEndsThePlugins(t *testing.T) {
 func matched(t *testing.T, dir disk.Dir, patterns ...string) ([]string, error) {
 	t.Helper()
 	var names []string
-	err := PluginFiles(dir, project.Plugin{Name: "p", Include: patterns}, func(name string, f disk.File, size int64) error {
+	err := eachPluginFile(dir, project.Plugin{Name: "p", Include: patterns}, func(name string, f disk.File, size int64) error {
 		data, err := io.ReadAll(f)
 		require.NoError(t, err)
 		require.Len(t, data, int(size))

@@ -47,7 +47,7 @@ func (p Proof) String() string {
 // Result is String without what was wrong.
 func (p Proof) Result() string {
 	when := p.Generation
-	if t, ok := TimeOf(p.Generation); ok {
+	if t, ok := timeOf(p.Generation); ok {
 		when = t.UTC().Format("2006-01-02T15:04Z")
 	}
 	text := fmt.Sprintf("restored %s of %s files of %s in %.1f s", humanize.Comma(int64(p.Files)), humanize.Comma(int64(p.Of)), when,
@@ -58,15 +58,15 @@ func (p Proof) Result() string {
 	return text
 }
 
-// proofs reads proofs.jsonl, oldest first; a line that is none is passed over, and a whole file that is not what was
+// readProofs reads proofs.jsonl, oldest first; a line that is none is passed over, and a whole file that is not what was
 // written there: the next proof begins it anew.
-func (p *Place) proofs(ctx context.Context) (list []Proof, version target.Version, data []byte, err error) {
-	data, version, err = p.Target.Read(ctx, p.At(ProofsFile), MaxManifest)
+func (p *Place) readProofs(ctx context.Context) (list []Proof, version target.Version, data []byte, err error) {
+	data, version, err = p.Target.Read(ctx, p.At(proofsFile), maxManifest)
 	if errors.Is(err, target.ErrDamaged) {
 		return nil, version, nil, nil
 	}
 	if err != nil {
-		return nil, "", nil, p.about(ProofsFile, err)
+		return nil, "", nil, p.about(proofsFile, err)
 	}
 	for line := range strings.SplitSeq(string(data), "\n") {
 		var proof Proof
@@ -77,9 +77,9 @@ func (p *Place) proofs(ctx context.Context) (list []Proof, version target.Versio
 	return list, version, data, nil
 }
 
-// Proofs are the proofs that the place has, oldest first.
-func (p *Place) Proofs(ctx context.Context) ([]Proof, error) {
-	list, _, _, err := p.proofs(ctx)
+// proofs are those that the place has, oldest first.
+func (p *Place) proofs(ctx context.Context) ([]Proof, error) {
+	list, _, _, err := p.readProofs(ctx)
 	if errors.Is(err, target.ErrTooLarge) { // nobody has written that; the next proof begins it anew
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func (p *Place) Proofs(ctx context.Context) ([]Proof, error) {
 
 // newestProof is the newest that the place has, or that this store remembers: proofs.jsonl may have been lost, cut or damaged. nil where there is none.
 func (o Options) newestProof(ctx context.Context, p *Place) (*Proof, error) {
-	list, err := p.Proofs(ctx)
+	list, err := p.proofs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,21 +106,21 @@ func (o Options) newestProof(ctx context.Context, p *Place) (*Proof, error) {
 // maxProofs bounds proofs.jsonl as it is written, in bytes: each backup reads it and writes it anew.
 const maxProofs = 1 << 20
 
-// AddProof appends a line to proofs.jsonl, of which it keeps the newest lines.
-func (p *Place) AddProof(ctx context.Context, proof Proof) error {
+// addProof appends a line to proofs.jsonl, of which it keeps the newest lines.
+func (p *Place) addProof(ctx context.Context, proof Proof) error {
 	line, err := json.Marshal(proof)
 	if err != nil {
 		return err
 	}
 	for try := 0; ; try++ {
-		_, version, data, err := p.proofs(ctx)
+		_, version, data, err := p.readProofs(ctx)
 		if errors.Is(err, target.ErrTooLarge) {
-			err = p.Target.Delete(ctx, p.At(ProofsFile))
+			err = p.Target.Delete(ctx, p.At(proofsFile))
 		}
 		if err != nil {
 			return err
 		}
-		_, err = p.Target.Swap(ctx, p.At(ProofsFile), append(append(newestLines(data, maxProofs-len(line)-1), line...), '\n'), version)
+		_, err = p.Target.Swap(ctx, p.At(proofsFile), append(append(newestLines(data, maxProofs-len(line)-1), line...), '\n'), version)
 		if !errors.Is(err, target.ErrConflict) || try == 5 {
 			return err
 		}

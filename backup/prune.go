@@ -25,9 +25,9 @@ type Prune struct {
 	Unread string `json:"unread,omitempty"`
 }
 
-// Rotate removes the generations that no rule keeps, and packs that were condemned a day ago. dry only
+// Prune removes the generations that no rule keeps, and packs that were condemned a day ago. dry only
 // says what would go.
-func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry bool) (*Prune, error) {
+func (o Options) Prune(ctx context.Context, keep project.BackupRetention, dry bool) (*Prune, error) {
 	place, unlock, err := o.openStanding(ctx)
 	if err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	if known, ok := ReadMemory(p.Store).Targets[o.Target.String()]; ok {
 		proof = known.Proof
 	}
-	held := MarkerFile + " does not say that " + ManifestFile + " is what was written there; the next backup mends that"
+	held := markerFile + " does not say that " + manifestFile + " is what was written there; the next backup mends that"
 	if place.marked() {
-		held = place.Standstill(proof, p.Config.Backup.Warn, o.Now())
+		held = place.standstill(proof, p.Config.Backup.Warn, o.Now())
 	}
 	if older := place.Older(&p.Site); older != "" {
 		held = older
@@ -176,7 +176,7 @@ func (p *Place) removeUnlisted(ctx context.Context, out *Prune) error {
 		return err
 	}
 	for name := range there {
-		at, _ := TimeOf(name)
+		at, _ := timeOf(name)
 		if _, listed := p.Manifest.Others[name]; listed || IsPreRestore(name) || p.Manifest.Timestamp.Sub(at) < day {
 			continue
 		}

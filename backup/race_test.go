@@ -44,18 +44,18 @@ func TestTheSlowerOfTwoBackupsTakesNothingFromTheFaster(t *testing.T) {
 				w.write("tree/a", "meanwhile")
 				o.Now = func() time.Time { return now }
 				o.Target = &flat{Target: o.Target}
-				fast, err = Make(t.Context(), o)
+				fast, err = generate(t.Context(), o)
 				return err
 			}))
 		}}
-		_, err := Make(t.Context(), o)
+		_, err := generate(t.Context(), o)
 		return err
 	})
 	require.ErrorIs(t, err, target.ErrConflict)
 	require.Contains(t, w.generations("after both"), fast.Manifest.Generation())
 	require.NoError(t, w.with(func(o Options) error {
 		o.Target = &flat{Target: o.Target}
-		_, err := Make(t.Context(), o)
+		_, err := generate(t.Context(), o)
 		return err
 	}))
 	require.Contains(t, w.generations("after another"), fast.Manifest.Generation())

@@ -29,7 +29,7 @@ func readAll(ctx context.Context, t target.Target, name string, limit int64) ([]
 	}
 	defer r.Close()
 	if size > limit {
-		return nil, &FormatError{name, fmt.Sprintf("larger than %d bytes", limit)}
+		return nil, &formatError{name, fmt.Sprintf("larger than %d bytes", limit)}
 	}
 	data, err := io.ReadAll(io.LimitReader(r, size+1))
 	if err == nil && int64(len(data)) != size {

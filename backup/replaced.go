@@ -21,7 +21,7 @@ func (p *Place) readReplaced(ctx context.Context) error {
 	sizes := map[string]int64{}
 	err := p.Target.List(ctx, p.At(archivesDir)+"/", func(o target.Object) error {
 		name, ok := strings.CutSuffix(path.Base(o.Name), ".zip")
-		if _, dated := TimeOf(name); ok && dated && IsPreRestore(name) {
+		if _, dated := timeOf(name); ok && dated && IsPreRestore(name) {
 			sizes[name] = o.Size
 		}
 		return nil

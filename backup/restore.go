@@ -118,7 +118,7 @@ func (s *Source) remembered(p *project.Project) error {
 	if s.place == nil || s.place.Manifest == nil || s.place.Manifest.Project != p.ID {
 		return nil
 	}
-	if _, last := ReadMemory(p.Store).Newest(); last != nil && last.Generation != "" {
+	if _, last := ReadMemory(p.Store).newest(); last != nil && last.Generation != "" {
 		return nil
 	}
 	return Remember(p.Store, s.place.Target.String(), func(r *Remembered) { *r = s.place.standing(*r) })
@@ -297,10 +297,10 @@ func (mk *making) listReplaced(ctx context.Context, name string, g Generation) e
 
 // claim writes the marker of a place that has no generation yet.
 func (p *Place) claim(ctx context.Context, id string) error {
-	data, version, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
+	data, version, err := p.Target.Read(ctx, p.At(markerFile), 1<<20)
 	if err == nil && version == "" {
-		_, err = p.Target.Swap(ctx, p.At(MarkerFile), Marker{Version: Version, Project: id}.Encode(), "")
-	} else if has, perr := ParseMarker(data); err == nil && perr == nil && has.Project != id {
+		_, err = p.Target.Swap(ctx, p.At(markerFile), Marker{Version: Version, Project: id}.Encode(), "")
+	} else if has, perr := parseMarker(data); err == nil && perr == nil && has.Project != id {
 		err = target.ErrConflict
 	}
 	if errors.Is(err, target.ErrConflict) {

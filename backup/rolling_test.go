@@ -30,16 +30,16 @@ func TestRollingRotation(t *testing.T) {
 			if seed == 0 {
 				keep = project.BackupRetention{Last: 10, Daily: 5, Weekly: 4, Monthly: -1} // the default
 			}
-			var ever, rolling []Dated
+			var ever, rolling []datedGeneration
 			made := time.Date(2024, 1, 1+rnd.IntN(40), 0, 0, 0, 0, time.UTC)
 			for end := made.AddDate(3, 0, 0); made.Before(end); {
-				g := Dated{NameOf(made), made}
+				g := datedGeneration{NameOf(made), made}
 				if rnd.IntN(100) == 0 {
 					g.Name = preRestore + g.Name
 				}
 				ever, rolling = append(ever, g), append(rolling, g)
 				if rnd.IntN(10) > 0 { // else something is wrong, and nothing is pruned
-					rolling = stays(Rotate(rolling, keep))
+					rolling = stays(verdicts(rolling, keep))
 					require.Equal(t, ruled(ever, keep), rolling, "after %s, with %+v", g.Name, keep)
 				}
 				made = made.Add(pause(rnd))
@@ -49,10 +49,10 @@ func TestRollingRotation(t *testing.T) {
 }
 
 // stays are the generations that a rule keeps.
-func stays(verdicts []Verdict) (out []Dated) {
+func stays(verdicts []verdict) (out []datedGeneration) {
 	for _, v := range verdicts {
 		if len(v.KeptBy) > 0 {
-			out = append(out, v.Dated)
+			out = append(out, v.datedGeneration)
 		}
 	}
 	return out
@@ -60,9 +60,9 @@ func stays(verdicts []Verdict) (out []Dated) {
 
 // ruled is what the rules keep of generations, which are in the order of their times: a naive reading of
 // them.
-func ruled(ever []Dated, keep project.BackupRetention) (out []Dated) {
+func ruled(ever []datedGeneration, keep project.BackupRetention) (out []datedGeneration) {
 	kept := map[string]bool{}
-	var own []Dated
+	var own []datedGeneration
 	for _, g := range ever {
 		if IsPreRestore(g.Name) {
 			kept[g.Name] = true
@@ -73,7 +73,7 @@ func ruled(ever []Dated, keep project.BackupRetention) (out []Dated) {
 	if len(own) > 0 {
 		kept[own[len(own)-1].Name] = true
 	}
-	newest := func(list []Dated, n int) {
+	newest := func(list []datedGeneration, n int) {
 		if n < 0 || n > len(list) {
 			n = len(list)
 		}
@@ -82,7 +82,7 @@ func ruled(ever []Dated, keep project.BackupRetention) (out []Dated) {
 		}
 	}
 	newest(own, keep.Last)
-	var days, weeks, months []Dated
+	var days, weeks, months []datedGeneration
 	for i, g := range own {
 		if i+1 == len(own) || own[i+1].Time.YearDay() != g.Time.YearDay() || own[i+1].Time.Year() != g.Time.Year() {
 			days = append(days, g)

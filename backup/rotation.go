@@ -8,31 +8,31 @@ import (
 	"decree/project"
 )
 
-// Dated is a generation as rotation sees it.
-type Dated struct {
+// datedGeneration is a generation as rotation sees it.
+type datedGeneration struct {
 	Name string
 	Time time.Time
 }
 
-// Verdict is what becomes of a generation.
-type Verdict struct {
-	Dated
+// verdict is what becomes of a generation.
+type verdict struct {
+	datedGeneration
 	// KeptBy are the rules that keep it: "newest", "last", "daily", "weekly", "monthly",
 	// "pre-restore". None: it goes.
 	KeptBy []string
 }
 
-// Rotate returns a verdict on each generation, oldest first, by their own times in UTC. A day's
+// verdicts returns a verdict on each generation, oldest first, by their own times in UTC. A day's
 // newest generation stands for that day; the one of the oldest day of an ISO week or of a month
 // stands for that. What any rule keeps stays. The newest stays whatever the rules are, and so do
 // all that restores have replaced, which no rule counts.
-func Rotate(generations []Dated, keep project.BackupRetention) []Verdict {
-	var counted []*Verdict // newest first
-	out := make([]Verdict, len(generations))
+func verdicts(generations []datedGeneration, keep project.BackupRetention) []verdict {
+	var counted []*verdict // newest first
+	out := make([]verdict, len(generations))
 	for i, g := range generations {
-		out[i].Dated = g
+		out[i].datedGeneration = g
 	}
-	slices.SortStableFunc(out, func(a, b Verdict) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(out, func(a, b verdict) int { return a.Time.Compare(b.Time) })
 	for i := range slices.Backward(out) {
 		if v := &out[i]; IsPreRestore(v.Name) {
 			v.KeptBy = append(v.KeptBy, "pre-restore")
@@ -52,7 +52,7 @@ func Rotate(generations []Dated, keep project.BackupRetention) []Verdict {
 }
 
 // mark keeps the first n by a rule; all of them where n is negative.
-func mark(list []*Verdict, rule string, n int) {
+func mark(list []*verdict, rule string, n int) {
 	if n < 0 || n > len(list) {
 		n = len(list)
 	}
@@ -62,7 +62,7 @@ func mark(list []*Verdict, rule string, n int) {
 }
 
 // firstOf returns of each span the first, lastOf the last; list is newest first.
-func firstOf(list []*Verdict, span func(time.Time) string) (out []*Verdict) {
+func firstOf(list []*verdict, span func(time.Time) string) (out []*verdict) {
 	last := ""
 	for _, v := range list {
 		if s := span(v.Time.UTC()); s != last {
@@ -72,7 +72,7 @@ func firstOf(list []*Verdict, span func(time.Time) string) (out []*Verdict) {
 	return out
 }
 
-func lastOf(list []*Verdict, span func(time.Time) string) (out []*Verdict) {
+func lastOf(list []*verdict, span func(time.Time) string) (out []*verdict) {
 	last := ""
 	for _, v := range list {
 		if s := span(v.Time.UTC()); s != last {

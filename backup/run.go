@@ -63,7 +63,7 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 	}
 	o.held = &heldLock{}
 	defer o.held.end()
-	if out.Made, err = Make(ctx, o); err != nil {
+	if out.Made, err = generate(ctx, o); err != nil {
 		return out, err
 	}
 	for _, f := range failed {
@@ -106,7 +106,7 @@ func (o Options) pluginFiles(plugins []project.Plugin, failed []*PluginError, pu
 		bad[f.Plugin] = true
 	}
 	for _, plugin := range plugins {
-		err := PluginFiles(o.Recorder.Project().Dir, plugin, func(name string, f disk.File, size int64) error {
+		err := eachPluginFile(o.Recorder.Project().Dir, plugin, func(name string, f disk.File, size int64) error {
 			as := path.Join(pluginsPart, plugin.Name, name)
 			if err := checkFile(as); err != nil {
 				return &PluginError{plugin.Name, err.Error()}
@@ -130,7 +130,7 @@ func (o Options) pluginFiles(plugins []project.Plugin, failed []*PluginError, pu
 
 // rotate removes what no rule keeps, unless something is wrong.
 func (o Options) rotate(ctx context.Context, out *Outcome) {
-	pruned, err := o.Rotate(ctx, o.Recorder.Project().Config.Backup.Retention, false)
+	pruned, err := o.Prune(ctx, o.Recorder.Project().Config.Backup.Retention, false)
 	if err != nil {
 		out.Failed = append(out.Failed, "old generations could not be removed: "+err.Error())
 		return

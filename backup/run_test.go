@@ -124,11 +124,11 @@ func TestStandstill(t *testing.T) {
 		return &Place{Manifest: m}
 	}
 	sound := &Proof{At: now, OK: true}
-	require.Empty(t, place(now, "2026-03-01T000000Z").Standstill(sound, 7*day, now))
-	require.Equal(t, "the newest backup is 1 week old", place(now.Add(-8*day)).Standstill(sound, 7*day, now))
-	require.Equal(t, "nothing was proven yet", place(now).Standstill(nil, 7*day, now))
-	require.Equal(t, "the newest proof failed", place(now).Standstill(&Proof{At: now}, 7*day, now))
-	require.Equal(t, "the newest proof is 1 week old", place(now).Standstill(&Proof{At: now.Add(-8 * day), OK: true}, 7*day, now))
-	require.Equal(t, "generation 2027-03-10T120000Z lies in the future", place(now, "2027-03-10T120000Z").Standstill(sound, 7*day, now))
-	require.Equal(t, "generation pre-restore-2027-03-10T120000Z lies in the future", place(now, "pre-restore-2027-03-10T120000Z").Standstill(sound, 7*day, now))
+	require.Empty(t, place(now, "2026-03-01T000000Z").standstill(sound, 7*day, now))
+	require.Equal(t, "the newest backup is 1 week old", place(now.Add(-8*day)).standstill(sound, 7*day, now))
+	require.Equal(t, "nothing was proven yet", place(now).standstill(nil, 7*day, now))
+	require.Equal(t, "the newest proof failed", place(now).standstill(&Proof{At: now}, 7*day, now))
+	require.Equal(t, "the newest proof is 1 week old", place(now).standstill(&Proof{At: now.Add(-8 * day), OK: true}, 7*day, now))
+	require.Equal(t, "generation 2027-03-10T120000Z lies in the future", place(now, "2027-03-10T120000Z").standstill(sound, 7*day, now))
+	require.Equal(t, "generation pre-restore-2027-03-10T120000Z lies in the future", place(now, "pre-restore-2027-03-10T120000Z").standstill(sound, 7*day, now))
 }

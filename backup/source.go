@@ -54,7 +54,7 @@ func (p *Place) provenManifest(ctx context.Context, name string) (*Manifest, err
 	}
 	m, err := z.manifest()
 	if err == nil && (m.Project != p.project() || name != m.Generation() && !IsPreRestore(name)) {
-		err = &FormatError{at, "it is another generation's"}
+		err = &formatError{at, "it is another generation's"}
 	}
 	if err != nil {
 		return nil, unread(err, name)
@@ -84,7 +84,7 @@ func (p *Place) checkZip(ctx context.Context, name string) (int64, error) {
 	return size, err
 }
 
-var errManifest = fmt.Errorf("its zip was made of a damaged %s: %w", ManifestFile, errHash)
+var errManifest = fmt.Errorf("its zip was made of a damaged %s: %w", manifestFile, errHash)
 
 // project is the id of the project that the place is of.
 func (p *Place) project() string {

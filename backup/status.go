@@ -29,7 +29,7 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 		}
 	}
 	s.Generations = len(list)
-	proofs, err := p.Proofs(ctx)
+	proofs, err := p.proofs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	s.judge(known, site, now)
 	p.judgeThere(ctx, s, known, site, gone == nil)
 	if s.Last != nil && len(s.NextToGo) > 0 {
-		if held := p.Standstill(known.Proof, site.Config.Backup.Warn, now); held != "" {
+		if held := p.standstill(known.Proof, site.Config.Backup.Warn, now); held != "" {
 			s.problem("nothing is removed: %s", held)
 		}
 	}

@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *world {
 		w.checkpoint(fmt.Sprint("n", i))
 		w.write("tree/.decree/config.yml", fmt.Sprintf("max_depth: %d\n", 5+i))
 		w.write(fmt.Sprintf("tree/.decree/inbox/m%d.md", i), "do it\n")
-		require.NoError(t, w.with(func(o Options) error { _, err := Make(context.Background(), o); return err }))
+		require.NoError(t, w.with(func(o Options) error { _, err := generate(context.Background(), o); return err }))
 	}
 	w.write("tree/a", "a2")
 	w.write("tree/.decree/inbox/later.md", "later\n")
@@ -215,7 +215,7 @@ func TestABackupThatFailsLeavesTheOneBefore(t *testing.T) {
 			return err
 		}
 		defer done()
-		_, err = Make(t.Context(), o)
+		_, err = generate(t.Context(), o)
 		return err
 	}, func(w *world, err error, what string) {
 		now := w.generations(what)
@@ -225,7 +225,7 @@ func TestABackupThatFailsLeavesTheOneBefore(t *testing.T) {
 		if err == nil {
 			require.Len(t, now, 3, what)
 		}
-		require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }), what)
+		require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }), what)
 		again := w.generations("after " + what)
 		require.Len(t, again, len(now)+1, what)
 		for name, is := range now {

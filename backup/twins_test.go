@@ -76,7 +76,7 @@ func TestIndexesOfTwins(t *testing.T) {
 		w.rewrite(second, func(string) string { return ofFirst[:len(ofFirst)-cut] })
 		w.write("tree/a", content)
 		require.NoError(t, w.with(func(o Options) error {
-			_, err := Make(t.Context(), o)
+			_, err := generate(t.Context(), o)
 			return err
 		}))
 		w.generations([]string{"one", "other"}[i])

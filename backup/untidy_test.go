@@ -21,7 +21,7 @@ func TestATargetThatCannotBeTidiedTakesBackups(t *testing.T) {
 	w, told := newWorld(t), ""
 	require.NoError(t, w.with(func(o Options) error {
 		o.Target, o.Tell = untidy{o.Target}, func(text string) { told += text }
-		_, err := Make(t.Context(), o)
+		_, err := generate(t.Context(), o)
 		return err
 	}))
 	require.True(t, strings.HasSuffix(told, "was not removed, and takes space: 405"), told)

@@ -42,7 +42,7 @@ func (n *noting) malformed(what string, err error) error {
 	if n.err != nil {
 		return fmt.Errorf("%s: %w", what, n.err)
 	}
-	return &FormatError{what, err.Error()}
+	return &formatError{what, err.Error()}
 }
 
 // openZip refuses what no writer of ours has written: names that leave the directory, twice the same, links
@@ -57,11 +57,11 @@ func openZip(r io.ReaderAt, size int64) (*zipped, error) {
 	left := uint64(size)
 	for _, f := range z.File {
 		if f.CompressedSize64 > left { // a sum of them could wrap
-			return nil, &FormatError{"the archive", "its files overlap: it says that it holds more bytes than it has"}
+			return nil, &formatError{"the archive", "its files overlap: it says that it holds more bytes than it has"}
 		}
 		left -= f.CompressedSize64
 		if err := out.take(f); err != nil {
-			return nil, &FormatError{"the archive", err.Error()}
+			return nil, &formatError{"the archive", err.Error()}
 		}
 	}
 	return out, nil
@@ -85,23 +85,23 @@ func (z *zipped) take(f *zip.File) error {
 
 // manifest reads the manifest of the zip's generation.
 func (z *zipped) manifest() (*Manifest, error) {
-	f := z.files[ManifestFile]
+	f := z.files[manifestFile]
 	if f == nil {
-		return nil, &FormatError{"the archive", "no " + ManifestFile + " in it"}
+		return nil, &formatError{"the archive", "no " + manifestFile + " in it"}
 	}
-	if f.UncompressedSize64 > MaxManifest {
-		return nil, &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
+	if f.UncompressedSize64 > maxManifest {
+		return nil, &formatError{manifestFile, fmt.Sprintf("larger than %d MiB", maxManifest>>20)}
 	}
 	r, err := f.Open()
 	if err != nil {
-		return nil, z.from.malformed(ManifestFile, err)
+		return nil, z.from.malformed(manifestFile, err)
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
+	data, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
 	if err != nil {
-		return nil, z.from.malformed(ManifestFile, err)
+		return nil, z.from.malformed(manifestFile, err)
 	}
-	return ParseManifest(data)
+	return parseManifest(data)
 }
 
 // The parts of a zip that needs nothing else.
@@ -127,7 +127,7 @@ func (z *zipped) fill(ctx context.Context, m *Manifest, dir disk.Dir) error {
 	defer w.Close()
 	for _, f := range z.File { // in the order in which they lie there
 		name := f.Name
-		if name == ManifestFile {
+		if name == manifestFile {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -148,15 +148,15 @@ func (z *zipped) withinManifest(m *Manifest) error {
 		known = known && limit.add(f.Size)
 	}
 	for name, f := range z.files {
-		if name != ManifestFile {
+		if name != manifestFile {
 			known = known && f.UncompressedSize64 <= 1<<60 && held.add(int64(f.UncompressedSize64))
 		}
 	}
 	switch {
 	case !known:
-		return &FormatError{"the archive", "it or its manifest says that it holds more bytes than any disk has"}
+		return &formatError{"the archive", "it or its manifest says that it holds more bytes than any disk has"}
 	case held > limit:
-		return &FormatError{"the archive", fmt.Sprintf("it holds %d bytes, and its manifest knows of %d", held, limit)}
+		return &formatError{"the archive", fmt.Sprintf("it holds %d bytes, and its manifest knows of %d", held, limit)}
 	}
 	return nil
 }
@@ -171,10 +171,10 @@ func (z *zipped) putFile(w *store.Writer, m *Manifest, name string, f *zip.File)
 	case named:
 		var err error
 		if want, err = tree.ParseHash(hex); err != nil || want.IsZero() {
-			return &FormatError{"the archive", fmt.Sprintf("%q is not named by a hash", name)}
+			return &formatError{"the archive", fmt.Sprintf("%q is not named by a hash", name)}
 		}
 	default:
-		return &FormatError{"the archive", fmt.Sprintf("%q is not listed in its manifest", name)}
+		return &formatError{"the archive", fmt.Sprintf("%q is not listed in its manifest", name)}
 	}
 	r, err := f.Open()
 	if err != nil {
@@ -201,7 +201,7 @@ func beginsAsZip(f io.ReaderAt) bool {
 // FromZip opens a zip that needs nothing else.
 func FromZip(f io.ReaderAt, size int64) (*Source, error) {
 	z, err := openZip(f, size)
-	if errors.As(err, new(*FormatError)) && beginsAsZip(f) {
+	if errors.As(err, new(*formatError)) && beginsAsZip(f) {
 		return nil, &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged, Advice: "it was cut off or changed: take another copy of it"}
 	}
 	if err != nil {
@@ -312,7 +312,7 @@ func (z *zipWriter) manifest() error {
 	if err != nil {
 		return err
 	}
-	w, err := z.create(ManifestFile)
+	w, err := z.create(manifestFile)
 	if err == nil {
 		_, err = w.Write(data)
 	}
@@ -322,7 +322,7 @@ func (z *zipWriter) manifest() error {
 // create begins a file.
 func (z *zipWriter) create(name string) (io.Writer, error) {
 	if err := checkZipName(name, z.has[name]); err != nil {
-		return nil, &FormatError{"the archive", err.Error()}
+		return nil, &formatError{"the archive", err.Error()}
 	}
 	z.has[name] = true
 	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: z.m.Timestamp}
@@ -350,5 +350,5 @@ func plainName(name string) bool {
 // else: an earlier decree has written generations with such names.
 func zippable(name FileName) bool {
 	top, _, _ := strings.Cut(string(name), "/")
-	return plainName(string(name)) && !slices.Contains([]string{ManifestFile, "tree", "contents"}, top)
+	return plainName(string(name)) && !slices.Contains([]string{manifestFile, "tree", "contents"}, top)
 }

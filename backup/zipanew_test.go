@@ -67,8 +67,8 @@ func TestADamagedPackIsNotForgotten(t *testing.T) {
 				return nil
 			}))
 			require.NotEmpty(t, drill().Damaged)
-			w.spoil("target/tree/"+ProofsFile, change)
-			require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+			w.spoil("target/tree/"+proofsFile, change)
+			require.NoError(t, w.with(func(o Options) error { _, err := generate(t.Context(), o); return err }))
 			proof := drill()
 			require.True(t, proof.OK, proof.String())
 		})
@@ -92,7 +92,7 @@ func TestZipsAreMadeAnew(t *testing.T) {
 					return do(o)
 				})
 			}
-			make := func(o Options) error { _, err := Make(t.Context(), o); return err }
+			make := func(o Options) error { _, err := generate(t.Context(), o); return err }
 			for range 2 {
 				bucket(make)
 			}
@@ -135,15 +135,15 @@ func TestDamagedProofs(t *testing.T) {
 	e, err := target.Encrypted(dir, target.Keys{Recipients: id.Recipient().String(), Memory: keyMemory{memory}})
 	require.NoError(t, err)
 	p := &Place{Target: e, Name: "p"}
-	require.NoError(t, p.AddProof(t.Context(), Proof{At: time.Unix(1, 0), Generation: "a"}))
+	require.NoError(t, p.addProof(t.Context(), Proof{At: time.Unix(1, 0), Generation: "a"}))
 	for _, data := range []string{"", "none of age's", "age-encryption.org/v1\n"} {
-		require.NoError(t, dir.Delete(t.Context(), p.At(ProofsFile)))
-		require.NoError(t, put(t.Context(), dir, p.At(ProofsFile), strings.NewReader(data)))
-		list, err := p.Proofs(t.Context())
+		require.NoError(t, dir.Delete(t.Context(), p.At(proofsFile)))
+		require.NoError(t, put(t.Context(), dir, p.At(proofsFile), strings.NewReader(data)))
+		list, err := p.proofs(t.Context())
 		require.NoError(t, err, "%q", data)
 		require.Empty(t, list)
-		require.NoError(t, p.AddProof(t.Context(), Proof{At: time.Unix(2, 0), Generation: "b"}))
-		list, err = p.Proofs(t.Context())
+		require.NoError(t, p.addProof(t.Context(), Proof{At: time.Unix(2, 0), Generation: "b"}))
+		list, err = p.proofs(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 	}
@@ -210,7 +210,7 @@ func TestAZipThatADeadBackupLeft(t *testing.T) {
 			}))
 			require.NoError(t, w.with(func(o Options) error {
 				o.Target = &shelf{&keeping{&flat{Target: o.Target}}, o.Target.(target.Shelf)}
-				made, err := Make(t.Context(), o)
+				made, err := generate(t.Context(), o)
 				require.NoError(t, err)
 				require.Equal(t, c.taken, made.Manifest.Others[newest].SHA256 == tree.Sum(left))
 				return nil
@@ -254,7 +254,7 @@ func TestZipsThatAreNotHeld(t *testing.T) {
 		maxZip = most
 		t.Cleanup(func() { maxZip = was })
 	}
-	make := func(o Options) error { _, err := Make(t.Context(), o); return err }
+	make := func(o Options) error { _, err := generate(t.Context(), o); return err }
 	for name, c := range map[string]struct {
 		most   int64
 		change func(string) string
@@ -300,7 +300,7 @@ func TestZipsThatAreNotHeld(t *testing.T) {
 			newest, left := place.Manifest.Generation(), repacked(t, zip.Bytes(), "")
 			require.NoError(t, put(t.Context(), o.Target, place.archiveName(newest), bytes.NewReader(left)))
 			o.Target = &shelf{&keeping{&flat{Target: o.Target}}, o.Target.(target.Shelf)}
-			made, err := Make(t.Context(), o)
+			made, err := generate(t.Context(), o)
 			require.NoError(t, err)
 			require.Equal(t, tree.Sum(left), made.Manifest.Others[newest].SHA256)
 			return nil

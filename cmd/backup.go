@@ -310,7 +310,7 @@ func (s *session) pruneBackups(ctx context.Context, o backupOptions, _ []string)
 		return err
 	}
 	defer t.Close()
-	out, err := s.backupOf(rec, t).Rotate(ctx, rec.Project().Config.Backup.Retention, o.dryRun)
+	out, err := s.backupOf(rec, t).Prune(ctx, rec.Project().Config.Backup.Retention, o.dryRun)
 	if err != nil {
 		return err
 	}
