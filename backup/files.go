@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -244,7 +243,7 @@ func (g *gathering) directory(in disk.Dir, at string) error {
 func (g *gathering) specs(p *project.Project) error {
 	const name = "processed-spec.md"
 	dir, err := disk.OpenPath(p.Dir, path.Clean(p.Config.SpecDir))
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) || errors.Is(err, disk.ErrName) {
+	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, disk.ErrName) {
 		return nil
 	}
 	if err != nil {

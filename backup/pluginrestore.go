@@ -3,7 +3,6 @@ package backup
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ func RestorePluginFiles(p *project.Project, m *Manifest) (names []string, kept s
 // makeWay moves .decree/restored to .decree/aside, unless it has what is to be there, and nothing else.
 func makeWay(p *project.Project, m *Manifest) (kept string, err error) {
 	_, err = p.Decree.Stat(restoredDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return "", nil
 	}
 	want := map[string]tree.Hash{}

@@ -3,8 +3,6 @@ package backup
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"path"
 
 	"decree/backup/target"
@@ -24,7 +22,7 @@ type keyMemory struct{ store disk.Dir }
 
 func (k keyMemory) Load() ([]byte, error) {
 	data, err := project.ReadFile(k.store, keysFile, maxKeys)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return nil, nil
 	}
 	if err == nil && len(data) > 0 && !json.Valid(data) {
