@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -34,10 +33,10 @@ type Directory struct {
 // without, and where something on the way is missing that create may not make up for, it is ErrGone.
 func OpenDirectory(d disk.Disk, path string, create bool) (*Directory, error) {
 	dir, err := d.OpenRoot(path)
-	if errors.Is(err, fs.ErrNotExist) && create {
+	if isMissing(err) && create {
 		dir, err = d.MkdirAll(path, privateDir)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return nil, fmt.Errorf("%s: %w: there is no such directory", path, ErrGone)
 	}
 	if err != nil {
@@ -96,7 +95,7 @@ func (t *Directory) open(name string, missing absent) (disk.Dir, error) {
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		next, err := at.OpenDir(part)
-		if missing != isError && errors.Is(err, fs.ErrNotExist) {
+		if missing != isError && isMissing(err) {
 			next, err = makeDir(at, part, missing == isFlushed)
 		}
 		if at != t.dir {
@@ -156,7 +155,7 @@ func (t *Directory) Top(context.Context) (names []string, err error) {
 func (t *Directory) List(ctx context.Context, prefix string, each func(Object) error) error {
 	at := strings.TrimSuffix(prefix[:strings.LastIndexByte(prefix, '/')+1], "/")
 	dir, err := t.open(at, isError)
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+	if isMissing(err) || disk.OtherKind(err) {
 		return nil
 	}
 	if err != nil {
@@ -171,7 +170,7 @@ func list(ctx context.Context, dir disk.Dir, at, prefix string, each func(Object
 		return err
 	}
 	entries, err := dir.List()
-	if errors.Is(err, fs.ErrNotExist) { // it was removed since it was opened
+	if isMissing(err) { // it was removed since it was opened
 		return nil
 	}
 	if err != nil {
@@ -181,7 +180,7 @@ func list(ctx context.Context, dir disk.Dir, at, prefix string, each func(Object
 	var names []string // a directory's with the '/' that its names go on with, so that all come in byte order
 	for _, e := range entries {
 		st, err := dir.Stat(e.Name)
-		if errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(e.Name, Unfinished) {
+		if isMissing(err) || strings.HasPrefix(e.Name, Unfinished) {
 			continue
 		}
 		if err != nil {
@@ -211,7 +210,7 @@ func listOne(ctx context.Context, dir disk.Dir, key, full, prefix string, st dis
 	switch {
 	case below && (strings.HasPrefix(full+"/", prefix) || strings.HasPrefix(prefix, full+"/")):
 		sub, err := dir.OpenDir(name)
-		if errors.Is(err, fs.ErrNotExist) { // another backup, of whichever project, has removed or exchanged it
+		if isMissing(err) { // another backup, of whichever project, has removed or exchanged it
 			return nil
 		}
 		if err != nil {
@@ -220,7 +219,7 @@ func listOne(ctx context.Context, dir disk.Dir, key, full, prefix string, st dis
 		defer sub.Close()
 		return list(ctx, sub, full, prefix, each)
 	case !below && strings.HasPrefix(full, prefix):
-		return each(Object{full, st.Size, time.Unix(0, st.Mtime).UTC()})
+		return each(Object{full, st.Size})
 	}
 	return nil
 }
@@ -261,9 +260,7 @@ func (t *Directory) Create(_ context.Context, near string) (Upload, error) {
 	if err != nil {
 		return nil, err
 	}
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never returns an error
-	u := &fileUpload{t: t, dir: dir, at: path.Dir(near), temp: Unfinished + hex.EncodeToString(random[:])}
+	u := &fileUpload{dir: dir, at: path.Dir(near), temp: Unfinished + rand.Text()}
 	if u.File, err = disk.CreateFile(dir, u.temp, privateFile); err != nil {
 		dir.Close()
 		return nil, err
@@ -274,7 +271,6 @@ func (t *Directory) Create(_ context.Context, near string) (Upload, error) {
 // fileUpload is a file that has no name of its own yet.
 type fileUpload struct {
 	disk.File // nil once it has ended
-	t         *Directory
 	dir       disk.Dir
 	at, temp  string
 }
@@ -282,7 +278,7 @@ type fileUpload struct {
 func (u *fileUpload) Commit(_ context.Context, name string) error {
 	err := CheckName(name)
 	if err == nil && path.Dir(name) != u.at {
-		err = &NameError{name, "not beside the name that it was begun for"}
+		err = &nameError{name, "not beside the name that it was begun for"}
 	}
 	if err == nil {
 		err = u.Sync()
@@ -316,7 +312,7 @@ func (u *fileUpload) Abort() error {
 // Read reads a file.
 func (t *Directory) Read(ctx context.Context, name string, limit int64) ([]byte, Version, error) {
 	r, size, err := t.Open(ctx, name, 0, -1)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return nil, "", nil
 	}
 	if err != nil {
@@ -405,7 +401,7 @@ func (t *Directory) Delete(_ context.Context, name string) error {
 		defer dir.Close()
 		err = dir.Remove(base)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return nil
 	}
 	return err
@@ -414,7 +410,7 @@ func (t *Directory) Delete(_ context.Context, name string) error {
 // Tidy removes unfinished files. The caller has the lock of prefix, so that nobody works on them.
 func (t *Directory) Tidy(ctx context.Context, prefix string) error {
 	dir, err := t.open(strings.TrimSuffix(prefix, "/"), isError)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return nil
 	}
 	if err != nil {
@@ -435,7 +431,7 @@ func tidy(ctx context.Context, dir disk.Dir) error {
 		}
 		st, err := dir.Stat(e.Name)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), err == nil && e.Name == lockName:
+		case isMissing(err), err == nil && e.Name == lockName:
 			continue
 		case err != nil:
 			return err
@@ -458,7 +454,7 @@ func tidy(ctx context.Context, dir disk.Dir) error {
 // Clear removes a directory.
 func (t *Directory) Clear(_ context.Context, name string) error {
 	dir, base, err := t.parent(name, isError)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return nil
 	}
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -52,8 +52,6 @@ func plainSize(sealed int64) int64 {
 	chunks := (body + chunkSize + chunkExtra - 1) / (chunkSize + chunkExtra)
 	return max(0, body-chunks*chunkExtra)
 }
-
-func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 type encrypted struct {
 	inner      Target
@@ -392,36 +390,36 @@ func (e *encrypted) seal(k *projectKey, w io.Writer) (*sealing, error) {
 // manifest.json has them.
 func (e *encrypted) keep(k *projectKey, name string, f fileKey) error {
 	e.filesMu.Lock()
-	defer e.filesMu.Unlock()
 	e.files[f.Share] = f.Key
-	return e.change(func(m *memory) bool {
-		r := m.of(k.file)
-		if r == nil {
-			return false // with an identity, and nothing was ever remembered
-		}
-		r.Files[name] = append(r.Files[name], f)
+	e.filesMu.Unlock()
+	return e.changeFiles(k, func(files map[string][]fileKey) bool {
+		files[name] = append(files[name], f)
 		return true
+	})
+}
+
+// changeFiles changes which keys of files this machine remembers beside a project's key; false of change is that nothing has changed. With
+// an identity there may be nothing that it remembers.
+func (e *encrypted) changeFiles(k *projectKey, change func(files map[string][]fileKey) bool) error {
+	e.filesMu.Lock()
+	defer e.filesMu.Unlock()
+	return e.change(func(m *knownKeys) bool {
+		r := m.of(k.file)
+		return r != nil && change(r.Files)
 	})
 }
 
 // settle forgets what is no longer needed, once name has been acknowledged with the key of that share: the keys before it. One after
 // it is of who replaces name now, or was refused.
 func (e *encrypted) settle(k *projectKey, name, share string) error {
-	e.filesMu.Lock()
-	defer e.filesMu.Unlock()
-	return e.change(func(m *memory) bool {
-		r := m.of(k.file)
-		if r == nil {
-			return false
+	return e.changeFiles(k, func(files map[string][]fileKey) bool {
+		if n := slices.IndexFunc(files[name], func(f fileKey) bool { return f.Share == share }); n > 0 {
+			files[name] = files[name][n:]
 		}
-		if n := slices.IndexFunc(r.Files[name], func(f fileKey) bool { return f.Share == share }); n > 0 {
-			r.Files[name] = r.Files[name][n:]
-		}
-		for other := range r.Files {
-			ext := path.Ext(other)
-			if path.Base(name) == manifestFile && ext != ".idx" && ext != ".json" && ext != ".jsonl" {
-				delete(r.Files, other)
-			}
+		if path.Base(name) == manifestFile {
+			maps.DeleteFunc(files, func(other string, _ []fileKey) bool {
+				return !slices.Contains([]string{".idx", ".json", ".jsonl"}, path.Ext(other))
+			})
 		}
 		return true
 	})
@@ -537,15 +535,10 @@ func (e *encrypted) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	e.forgetHead(sealed)
-	e.filesMu.Lock()
-	defer e.filesMu.Unlock()
-	return e.change(func(m *memory) bool {
-		r := m.of(k.file)
-		if r == nil || r.Files[name] == nil {
-			return false
-		}
-		delete(r.Files, name)
-		return true
+	return e.changeFiles(k, func(files map[string][]fileKey) bool {
+		had := files[name] != nil
+		delete(files, name)
+		return had
 	})
 }
 

@@ -48,8 +48,8 @@ var (
 	ErrWrongKey = errors.New("the key does not fit")
 	// ErrNoKey: key.age is missing, without which nothing can be read.
 	ErrNoKey = errors.New(KeyFile + " is missing")
-	// ErrNoPassphrase: what is to be written is to be encrypted by a passphrase, and there is none.
-	ErrNoPassphrase = errors.New("backup.encrypt is passphrase, and DECREE_BACKUP_PASSPHRASE is not set")
+	// errNoPassphrase: what is to be written is to be encrypted by a passphrase, and there is none.
+	errNoPassphrase = errors.New("backup.encrypt is passphrase, and DECREE_BACKUP_PASSPHRASE is not set")
 	// ErrDamagedKey: key.age is not what was written there.
 	ErrDamagedKey = errors.New(KeyFile + " is damaged")
 )
@@ -69,7 +69,7 @@ func (e *KeyError) Hint() string { return e.Next }
 
 // AboutKey says whether an error is one of these categories.
 func AboutKey(err error) bool {
-	return slices.ContainsFunc([]error{ErrNoIdentity, ErrWrongKey, ErrNoKey, ErrNoPassphrase, ErrDamagedKey}, func(is error) bool { return errors.Is(err, is) })
+	return slices.ContainsFunc([]error{ErrNoIdentity, ErrWrongKey, ErrNoKey, errNoPassphrase, ErrDamagedKey}, func(is error) bool { return errors.Is(err, is) })
 }
 
 // aboutKeyFile is an error of opening a key.age.
@@ -115,8 +115,8 @@ type projectKey struct {
 	spoiled   error               // what is wrong with the key.age there, in whose place this machine's copy is taken
 }
 
-// remembered is what the memory has of one project's key.
-type remembered struct {
+// knownKey is what the memory has of one project's key.
+type knownKey struct {
 	Place     tree.Text            `json:"place"` // the target and the project's directory there
 	KeyFile   []byte               `json:"key_age"`
 	To        string               `json:"to"` // whom key.age is encrypted to; "": not known
@@ -131,13 +131,13 @@ type fileKey struct {
 	Key   []byte `json:"key"`
 }
 
-type memory struct {
-	Version int           `json:"version"`
-	Keys    []*remembered `json:"keys"`
+type knownKeys struct {
+	Version int         `json:"version"`
+	Keys    []*knownKey `json:"keys"`
 }
 
 // of is what is remembered of a key.age.
-func (m *memory) of(file []byte) *remembered {
+func (m *knownKeys) of(file []byte) *knownKey {
 	for _, r := range m.Keys {
 		if bytes.Equal(r.KeyFile, file) {
 			return r
@@ -147,7 +147,7 @@ func (m *memory) of(file []byte) *remembered {
 }
 
 // at is the place, whose target an earlier decree may have spelled otherwise.
-func (r *remembered) at() string {
+func (r *knownKey) at() string {
 	place := string(r.Place)
 	n := max(0, strings.LastIndexByte(place, ' '))
 	return Clean(place[:n]) + place[n:]
@@ -155,17 +155,17 @@ func (r *remembered) at() string {
 
 // at are the keys of a place, each with its last key.age. It has several where disks take turns there. A key with which nothing was
 // written there, as where key.age itself could not be, has acknowledged nothing, and is none of them.
-func (m *memory) at(place string) (list []*remembered) {
+func (m *knownKeys) at(place string) (list []*knownKey) {
 	for _, r := range m.Keys {
 		if r.at() == place && len(r.Files) > 0 {
-			list = slices.DeleteFunc(list, func(before *remembered) bool { return before.Recipient == r.Recipient })
+			list = slices.DeleteFunc(list, func(before *knownKey) bool { return before.Recipient == r.Recipient })
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-func (e *encrypted) load() (*memory, error) {
+func (e *encrypted) load() (*knownKeys, error) {
 	data, err := e.keys.Memory.Load()
 	if err != nil {
 		return nil, err
@@ -173,8 +173,8 @@ func (e *encrypted) load() (*memory, error) {
 	return parseMemory(data)
 }
 
-func parseMemory(data []byte) (*memory, error) {
-	m := &memory{Version: 1}
+func parseMemory(data []byte) (*knownKeys, error) {
+	m := &knownKeys{Version: 1}
 	if len(data) == 0 {
 		return m, nil
 	}
@@ -183,7 +183,7 @@ func parseMemory(data []byte) (*memory, error) {
 
 // change changes what is remembered. It is called before what that is needed for is acknowledged,
 // so that a death leaves too much of it and never too little. False of change is that nothing has changed.
-func (e *encrypted) change(change func(*memory) bool) error {
+func (e *encrypted) change(change func(*knownKeys) bool) error {
 	return e.keys.Memory.Change(func(was []byte) ([]byte, error) {
 		m, err := parseMemory(was)
 		if err != nil || !change(m) {
@@ -196,10 +196,10 @@ func (e *encrypted) change(change func(*memory) bool) error {
 // remember writes down what is known of a key. Until forget, what is known of was, the key.age that it had, is kept too: a death may
 // leave either of them there.
 func (e *encrypted) remember(project string, k *projectKey, was []byte, to string) error {
-	return e.change(func(m *memory) bool {
+	return e.change(func(m *knownKeys) bool {
 		r := m.of(k.file)
 		if r == nil {
-			r = &remembered{Files: map[string][]fileKey{}}
+			r = &knownKey{Files: map[string][]fileKey{}}
 			if before := m.of(was); before != nil {
 				maps.Copy(r.Files, before.Files)
 			}
@@ -212,9 +212,9 @@ func (e *encrypted) remember(project string, k *projectKey, was []byte, to strin
 
 // forget drops what a key had for its key.age before the one that is there now.
 func (e *encrypted) forget(project string, k *projectKey) error {
-	return e.change(func(m *memory) bool {
+	return e.change(func(m *knownKeys) bool {
 		n := len(m.Keys)
-		m.Keys = slices.DeleteFunc(m.Keys, func(r *remembered) bool {
+		m.Keys = slices.DeleteFunc(m.Keys, func(r *knownKey) bool {
 			return r.at() == e.place(project) && r.Recipient == k.recipient.String() && !bytes.Equal(r.KeyFile, k.file)
 		})
 		return len(m.Keys) < n
@@ -271,7 +271,7 @@ func (e *encrypted) place(project string) string { return e.inner.String() + " "
 
 // missing says what a directory without key.age is: empty or not encrypted, which is no key.age
 // and no error; else the key.age that this machine remembers.
-func (e *encrypted) missing(ctx context.Context, project string, write bool, known []*remembered) ([]byte, error) {
+func (e *encrypted) missing(ctx context.Context, project string, write bool, known []*knownKey) ([]byte, error) {
 	name := path.Join(project, manifestFile)
 	r, _, err := e.inner.Open(ctx, name, 0, int64(len(ageIntro)))
 	if isMissing(err) {
@@ -324,8 +324,8 @@ func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, er
 	}
 	_, err = e.inner.Swap(ctx, path.Join(project, KeyFile), k.file, "")
 	if errors.Is(err, ErrConflict) { // the other's key counts
-		err = errors.Join(err, e.change(func(m *memory) bool {
-			m.Keys = slices.DeleteFunc(m.Keys, func(r *remembered) bool { return bytes.Equal(r.KeyFile, k.file) })
+		err = errors.Join(err, e.change(func(m *knownKeys) bool {
+			m.Keys = slices.DeleteFunc(m.Keys, func(r *knownKey) bool { return bytes.Equal(r.KeyFile, k.file) })
 			return true
 		}))
 	}
@@ -336,7 +336,7 @@ func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, er
 // wrap encrypts the secret part of a key for those who may read.
 func (e *encrypted) wrap(identity *age.X25519Identity) ([]byte, error) {
 	if len(e.recipients) == 0 {
-		return nil, &KeyError{ErrNoPassphrase, "set it, here and where a daemon or cron makes backups, or name age recipients with backup.encrypt"}
+		return nil, &KeyError{errNoPassphrase, "set it, here and where a daemon or cron makes backups, or name age recipients with backup.encrypt"}
 	}
 	var out bytes.Buffer
 	w, err := age.Encrypt(&out, e.recipients...)
@@ -352,7 +352,7 @@ func (e *encrypted) wrap(identity *age.X25519Identity) ([]byte, error) {
 
 // openKey is the key that lies in a key.age. Its secret part is opened only where it must be: that
 // takes a second by a passphrase.
-func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey, error) {
+func (e *encrypted) openKey(project string, file []byte, m *knownKeys) (*projectKey, error) {
 	k := &projectKey{file: file}
 	if r := m.of(file); r != nil {
 		recipient, err := age.ParseX25519Recipient(r.Recipient)
@@ -361,7 +361,7 @@ func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey
 	}
 	if e.unlock(k) == nil {
 		others := m.at(e.place(project))
-		same := slices.ContainsFunc(others, func(r *remembered) bool { return r.Recipient == k.recipient.String() })
+		same := slices.ContainsFunc(others, func(r *knownKey) bool { return r.Recipient == k.recipient.String() })
 		if len(others) > 0 && !same {
 			return nil, &KeyError{fmt.Errorf("%s: %w: this machine has written there with another key, so somebody has replaced %s", path.Join(e.inner.String(), project), ErrWrongKey, KeyFile),
 				"if these are this machine's own backups, remove " + KeyFile + " there: the next backup puts this machine's copy in its place; or give backup.name another name"}
@@ -379,7 +379,7 @@ func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey
 
 // ownCopy is the key in the key.age that this machine remembers of a place, where why says that the one there is damaged, or is opened
 // by nothing that opens this one; nil where there is none, or several.
-func (e *encrypted) ownCopy(project string, why error, m *memory) *projectKey {
+func (e *encrypted) ownCopy(project string, why error, m *knownKeys) *projectKey {
 	known := m.at(e.place(project))
 	if len(known) != 1 || !errors.Is(why, ErrDamagedKey) && !errors.Is(why, ErrWrongKey) {
 		return nil
@@ -393,7 +393,7 @@ func (e *encrypted) ownCopy(project string, why error, m *memory) *projectKey {
 }
 
 // updateKey sees to it that key.age is there and is for those who may read now.
-func (e *encrypted) updateKey(ctx context.Context, project string, k *projectKey, was Version, known *remembered) error {
+func (e *encrypted) updateKey(ctx context.Context, project string, k *projectKey, was Version, known *knownKey) error {
 	if k.recipient == nil {
 		return k.locked
 	}

@@ -132,7 +132,7 @@ func (o Options) credentials() (*credentials.Credentials, error) {
 		return nil, fmt.Errorf("%w: %s", ErrNoCredentials, whereCredentials)
 	}
 	c := credentials.NewFileAWSCredentials(file, profile)
-	if _, err := c.GetWithContext(nil); errors.Is(err, fs.ErrNotExist) {
+	if _, err := c.GetWithContext(nil); isMissing(err) {
 		return nil, fmt.Errorf("%w: %s", ErrNoCredentials, whereCredentials)
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %s has no usable profile %s, which AWS_PROFILE names: %w", ErrNoCredentials, file, profile, err)
@@ -277,7 +277,7 @@ func missingObject(err error) bool {
 	return ok && answer.Code == "NoSuchKey"
 }
 
-func is(err error, status int) bool {
+func hasStatus(err error, status int) bool {
 	answer, ok := answerOf(err)
 	return ok && answer.StatusCode == status
 }
@@ -303,6 +303,15 @@ func (s *objects) Top(ctx context.Context) (names []string, err error) {
 	return names, s.say("", err)
 }
 
+// ask asks the server once, and again where the error may be gone a moment later.
+func ask[T any](ctx context.Context, once func() (T, error)) (answer T, err error) {
+	err = retry(ctx, passes, func() (err error) {
+		answer, err = once()
+		return err
+	})
+	return answer, err
+}
+
 // List asks for a thousand names at a time, and goes on where it was when one of the answers is lost.
 func (s *objects) List(ctx context.Context, prefix string, each func(Object) error) error {
 	last := ""
@@ -319,7 +328,7 @@ func (s *objects) List(ctx context.Context, prefix string, each func(Object) err
 			if CheckName(name) != nil {
 				continue // nothing of ours
 			}
-			if stop = each(Object{name, o.Size, o.LastModified.UTC()}); stop != nil {
+			if stop = each(Object{name, o.Size}); stop != nil {
 				return nil
 			}
 		}
@@ -345,7 +354,7 @@ func (s *objects) Open(ctx context.Context, name string, offset, length int64) (
 		r.end = offset + length
 	}
 	size, err := r.open()
-	if is(err, http.StatusRequestedRangeNotSatisfiable) {
+	if hasStatus(err, http.StatusRequestedRangeNotSatisfiable) {
 		return s.openNothing(ctx, name)
 	}
 	if err != nil {
@@ -363,12 +372,10 @@ func (s *objects) openNothing(ctx context.Context, name string) (io.ReadCloser, 
 	return io.NopCloser(bytes.NewReader(nil)), info.Size, s.say(name, err)
 }
 
-func (s *objects) stat(ctx context.Context, name string) (info minio.ObjectInfo, err error) {
-	err = retry(ctx, passes, func() (err error) {
-		info, err = s.core.StatObject(ctx, s.bucket, s.prefix+name, minio.StatObjectOptions{})
-		return err
+func (s *objects) stat(ctx context.Context, name string) (minio.ObjectInfo, error) {
+	return ask(ctx, func() (minio.ObjectInfo, error) {
+		return s.core.StatObject(ctx, s.bucket, s.prefix+name, minio.StatObjectOptions{})
 	})
-	return info, err
 }
 
 // objectReader reads an object from at to end.
@@ -444,7 +451,7 @@ func (r *objectReader) Close() error { return r.body.Close() }
 // Read reads a small object.
 func (s *objects) Read(ctx context.Context, name string, limit int64) ([]byte, Version, error) {
 	r, size, err := s.Open(ctx, name, 0, -1)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isMissing(err) {
 		return nil, "", nil
 	}
 	if err != nil {
@@ -480,14 +487,14 @@ func (s *objects) Swap(ctx context.Context, name string, data []byte, was Versio
 	if err == nil {
 		return Version(info.ETag), nil
 	}
-	if is(err, http.StatusPreconditionFailed) || is(err, http.StatusConflict) || missingObject(err) && was != "" {
+	if hasStatus(err, http.StatusPreconditionFailed) || hasStatus(err, http.StatusConflict) || missingObject(err) && was != "" {
 		there, now, rerr := s.Read(ctx, name, int64(max(len(data), 1)<<1)+1<<20)
 		switch {
 		case rerr != nil:
 			return "", errors.Join(s.say(name, err), rerr)
 		case now != "" && bytes.Equal(there, data):
 			return now, nil
-		case now != was || is(err, http.StatusPreconditionFailed):
+		case now != was || hasStatus(err, http.StatusPreconditionFailed):
 			return "", fmt.Errorf("%s: %w", name, ErrConflict)
 		}
 	}
@@ -495,12 +502,10 @@ func (s *objects) Swap(ctx context.Context, name string, data []byte, was Versio
 }
 
 // put sends an object in one request, again where it makes sense. sha256 is in hexadecimal digits.
-func (s *objects) put(ctx context.Context, key string, data io.ReaderAt, size int64, sha256 string, opts minio.PutObjectOptions) (info minio.UploadInfo, err error) {
-	err = retry(ctx, passes, func() (err error) {
-		info, err = s.core.PutObject(ctx, s.bucket, key, io.NewSectionReader(data, 0, size), size, "", sha256, opts)
-		return err
+func (s *objects) put(ctx context.Context, key string, data io.ReaderAt, size int64, sha256 string, opts minio.PutObjectOptions) (minio.UploadInfo, error) {
+	return ask(ctx, func() (minio.UploadInfo, error) {
+		return s.core.PutObject(ctx, s.bucket, key, io.NewSectionReader(data, 0, size), size, "", sha256, opts)
 	})
-	return info, err
 }
 
 // Delete removes an object. The server does not say whether there was one.
@@ -512,7 +517,7 @@ func (s *objects) Delete(ctx context.Context, name string) error {
 	err = retry(ctx, passes, func() error {
 		return s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{})
 	})
-	if err = s.say(name, err); errors.Is(err, fs.ErrNotExist) {
+	if err = s.say(name, err); isMissing(err) {
 		return nil
 	}
 	return err
@@ -526,7 +531,7 @@ const abandoned = 24 * time.Hour
 func (s *objects) Tidy(ctx context.Context, prefix string) error {
 	prefix = strings.TrimSuffix(prefix, "/") + "/"
 	err := retry(ctx, passes, func() error { return s.endUploads(ctx, s.prefix+prefix) })
-	if is(err, http.StatusNotImplemented) || is(err, http.StatusForbidden) {
+	if hasStatus(err, http.StatusNotImplemented) || hasStatus(err, http.StatusForbidden) {
 		return nil // what is left there costs space and nothing else
 	}
 	return s.say(prefix, err)
@@ -543,7 +548,7 @@ func (s *objects) endUploads(ctx context.Context, prefix string) error {
 		if time.Since(u.Initiated) < abandoned {
 			continue
 		}
-		if err := s.core.AbortMultipartUpload(ctx, s.bucket, u.Key, u.UploadID); err != nil && !is(err, http.StatusNotFound) {
+		if err := s.core.AbortMultipartUpload(ctx, s.bucket, u.Key, u.UploadID); err != nil && !hasStatus(err, http.StatusNotFound) {
 			return err
 		}
 	}

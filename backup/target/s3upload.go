@@ -101,7 +101,7 @@ func (u *objectUpload) send(ctx context.Context, name, key string, opts minio.Pu
 	} else {
 		_, err = u.s.put(ctx, key, u.File, u.size, hex.EncodeToString(u.sum.Sum(nil)), opts)
 	}
-	if !is(err, http.StatusPreconditionFailed) {
+	if !hasStatus(err, http.StatusPreconditionFailed) {
 		return err
 	}
 	info, err := u.s.stat(ctx, name)
@@ -126,10 +126,8 @@ func (u *objectUpload) Abort() error {
 
 // inParts sends a large object.
 func (u *objectUpload) inParts(ctx context.Context, key string, opts minio.PutObjectOptions) error {
-	var id string
-	err := retry(ctx, passes, func() (err error) {
-		id, err = u.s.core.NewMultipartUpload(ctx, u.s.bucket, key, minio.PutObjectOptions{ContentType: opts.ContentType, UserMetadata: opts.UserMetadata})
-		return err
+	id, err := ask(ctx, func() (string, error) {
+		return u.s.core.NewMultipartUpload(ctx, u.s.bucket, key, minio.PutObjectOptions{ContentType: opts.ContentType, UserMetadata: opts.UserMetadata})
 	})
 	if err != nil {
 		return err
@@ -145,12 +143,11 @@ func (u *objectUpload) inParts(ctx context.Context, key string, opts minio.PutOb
 	}
 	err = group.Wait()
 	if err == nil {
-		err = retry(ctx, passes, func() error {
-			_, err := u.s.core.CompleteMultipartUpload(ctx, u.s.bucket, key, id, parts, opts)
-			return err
+		_, err = ask(ctx, func() (minio.UploadInfo, error) {
+			return u.s.core.CompleteMultipartUpload(ctx, u.s.bucket, key, id, parts, opts)
 		})
 	}
-	if is(err, http.StatusNotFound) { // the upload: an earlier try has completed it, or there is one of that name
+	if hasStatus(err, http.StatusNotFound) { // the upload: an earlier try has completed it, or there is one of that name
 		return minio.ErrorResponse{StatusCode: http.StatusPreconditionFailed, Code: "PreconditionFailed"}
 	}
 	if err != nil {
@@ -166,11 +163,9 @@ func (u *objectUpload) part(ctx context.Context, key, id string, i int) (minio.C
 	if _, err := io.Copy(hash, io.NewSectionReader(u.File, from, length)); err != nil {
 		return minio.CompletePart{}, err
 	}
-	var part minio.ObjectPart
-	err := retry(ctx, passes, func() (err error) {
-		part, err = u.s.core.PutObjectPart(ctx, u.s.bucket, key, id, i+1, io.NewSectionReader(u.File, from, length), length,
+	part, err := ask(ctx, func() (minio.ObjectPart, error) {
+		return u.s.core.PutObjectPart(ctx, u.s.bucket, key, id, i+1, io.NewSectionReader(u.File, from, length), length,
 			minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(hash.Sum(nil))})
-		return err
 	})
 	return minio.CompletePart{PartNumber: i + 1, ETag: part.ETag}, err
 }

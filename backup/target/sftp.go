@@ -84,7 +84,7 @@ func (t *remoteDirectory) connected(ctx context.Context) (*sftp.Client, error) {
 	}
 	client, err := sftp.NewClient(conn, sftp.UseConcurrentWrites(true))
 	if err == nil {
-		err = t.full(client, t.ready(client))
+		err = t.noSpace(client, t.ready(client))
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -117,13 +117,13 @@ func writes(c *sftp.Client) error {
 // ready sees to it that the server has the directory.
 func (t *remoteDirectory) ready(c *sftp.Client) error {
 	st, err := c.Stat(t.root)
-	if errors.Is(err, fs.ErrNotExist) && t.create {
+	if isMissing(err) && t.create {
 		if err = c.MkdirAll(t.root); err == nil {
 			return c.Chmod(t.root, privateDir)
 		}
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case isMissing(err):
 		return fmt.Errorf("%w: there is no such directory on the server", ErrGone)
 	case err == nil && !st.IsDir():
 		return fmt.Errorf("%w: it is not a directory", ErrGone)
@@ -158,8 +158,8 @@ func (t *remoteDirectory) say(err error) error {
 	return err
 }
 
-// full says so where the server has no space left, for which sftp has no word.
-func (t *remoteDirectory) full(c *sftp.Client, err error) error {
+// noSpace says so where the server has no space left, for which sftp has no word.
+func (t *remoteDirectory) noSpace(c *sftp.Client, err error) error {
 	if _, ok := errors.AsType[*sftp.StatusError](err); !ok {
 		return err
 	}
@@ -201,19 +201,17 @@ func (t *remoteDirectory) directory(c *sftp.Client, dir string, create bool) err
 	}
 	full := path.Join(t.root, dir)
 	st, err := c.Lstat(full)
-	if errors.Is(err, fs.ErrNotExist) && create {
+	if isMissing(err) && create {
 		if err = c.Mkdir(full); err == nil {
 			err = c.Chmod(full, privateDir)
 		}
-		if now, serr := c.Lstat(full); err != nil && serr == nil {
-			err = nil // another one has made it
-			st = now
-		} else {
-			st = now
+		var serr error
+		if st, serr = c.Lstat(full); serr == nil {
+			err = nil // or another one has made it
 		}
 	}
 	if err == nil && (st == nil || !st.IsDir()) {
-		err = &NameError{dir, "not a directory on the server"}
+		err = &nameError{dir, "not a directory on the server"}
 	}
 	if err != nil {
 		return err
@@ -255,7 +253,7 @@ func (t *remoteDirectory) List(ctx context.Context, prefix string, each func(Obj
 			_, err := t.at(c, dir+"/x", false)
 			return err
 		})
-		var other *NameError
+		var other *nameError
 		if isMissing(err) || errors.As(err, &other) {
 			return nil
 		}
@@ -289,7 +287,7 @@ func (t *remoteDirectory) list(ctx context.Context, dir, prefix string, each fun
 		case e.IsDir() && (strings.HasPrefix(name, prefix) || strings.HasPrefix(prefix, name)):
 			err = t.list(ctx, strings.TrimSuffix(name, "/"), prefix, each)
 		case e.Mode().IsRegular() && strings.HasPrefix(name, prefix):
-			err = each(Object{name, e.Size(), e.ModTime().UTC()})
+			err = each(Object{name, e.Size()})
 		}
 		if err != nil {
 			return err
@@ -317,7 +315,7 @@ func (t *remoteDirectory) open(c *sftp.Client, name string, offset, length int64
 	}
 	st, err := c.Lstat(full)
 	if err == nil && !st.Mode().IsRegular() {
-		err = &NameError{name, "not a regular file on the server"}
+		err = &nameError{name, "not a regular file on the server"}
 	}
 	if err != nil {
 		return nil, 0, err
@@ -357,7 +355,7 @@ func (t *remoteDirectory) Create(ctx context.Context, near string) (Upload, erro
 	err := t.with(ctx, func(c *sftp.Client) (err error) {
 		u.c = c
 		u.temp, u.f, err = t.begin(c, near)
-		return t.full(c, err)
+		return t.noSpace(c, err)
 	})
 	if err != nil {
 		return nil, err
@@ -397,13 +395,13 @@ type remoteUpload struct {
 
 func (u *remoteUpload) Write(b []byte) (int, error) {
 	n, err := u.w.Write(b)
-	return n, u.t.say(u.t.full(u.c, err))
+	return n, u.t.say(u.t.noSpace(u.c, err))
 }
 
 func (u *remoteUpload) Commit(_ context.Context, name string) error {
 	err := CheckName(name)
 	if err == nil && path.Dir(name) != u.dir {
-		err = &NameError{name, "not beside the name that it was begun for"}
+		err = &nameError{name, "not beside the name that it was begun for"}
 	}
 	if err == nil {
 		err = u.w.Flush()
@@ -414,7 +412,7 @@ func (u *remoteUpload) Commit(_ context.Context, name string) error {
 			err = u.t.link(u.c, u.temp, path.Join(u.t.root, name))
 		}
 	}
-	err = u.t.say(u.t.full(u.c, err))
+	err = u.t.say(u.t.noSpace(u.c, err))
 	return errors.Join(err, u.Abort())
 }
 
@@ -504,7 +502,7 @@ func (t *remoteDirectory) read(c *sftp.Client, name string, limit int64) ([]byte
 // the file moves it, after it has waited for it.
 func (t *remoteDirectory) Swap(ctx context.Context, name string, data []byte, was Version) (Version, error) {
 	want := versionOf(data)
-	err := t.with(ctx, func(c *sftp.Client) error { return t.full(c, t.swap(ctx, c, name, data, was)) })
+	err := t.with(ctx, func(c *sftp.Client) error { return t.noSpace(c, t.swap(ctx, c, name, data, was)) })
 	if err != nil {
 		return "", err
 	}
@@ -730,7 +728,7 @@ func (t *remoteDirectory) Write(ctx context.Context, name string, r io.Reader) e
 	}
 	f, err := c.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
-		return t.say(t.full(c, err))
+		return t.say(t.noSpace(c, err))
 	}
 	if err = f.Chmod(privateFile); err == nil {
 		_, err = io.Copy(f, r)
@@ -738,7 +736,7 @@ func (t *remoteDirectory) Write(ctx context.Context, name string, r io.Reader) e
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return t.say(t.full(c, err))
+	return t.say(t.noSpace(c, err))
 }
 
 // Link makes a hard link.
@@ -752,7 +750,7 @@ func (t *remoteDirectory) Link(ctx context.Context, old, name string) error {
 		if err == nil {
 			err = t.link(c, from, to)
 		}
-		return t.full(c, err)
+		return t.noSpace(c, err)
 	})
 }
 
@@ -790,5 +788,5 @@ func (t *remoteDirectory) Exchange(ctx context.Context, name, with string) error
 	case had && !lost(err):
 		err = errors.Join(err, c.Rename(away, b))
 	}
-	return t.say(t.full(c, err))
+	return t.say(t.noSpace(c, err))
 }

@@ -17,7 +17,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"time"
 )
 
 // Version tells one content of a name from another: whatever the target itself has, such as an
@@ -28,7 +27,6 @@ type Version string
 type Object struct {
 	Name string
 	Size int64
-	Time time.Time // when it was written, by the target's clock; zero where that is not known
 }
 
 // Target keeps contents under names. It is safe for concurrent use.
@@ -125,24 +123,26 @@ func readSmall(r io.Reader, size int64, name string, limit int64) ([]byte, error
 	return data, err
 }
 
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
 func tooLarge(name string, limit int64) error {
 	return fmt.Errorf("%s: %w, larger than %d bytes", name, ErrTooLarge, limit)
 }
 
-// NameError refuses a name.
-type NameError struct{ Name, Reason string }
+// nameError refuses a name.
+type nameError struct{ Name, Reason string }
 
-func (e *NameError) Error() string { return fmt.Sprintf("%q: %s", e.Name, e.Reason) }
+func (e *nameError) Error() string { return fmt.Sprintf("%q: %s", e.Name, e.Reason) }
 
 // CheckName refuses what no target takes as a name: an absolute one, one with an empty
 // component, ".", ".." or a NUL, and one that a target may use for what is not committed.
 func CheckName(name string) error {
 	if !fs.ValidPath(strings.ToValidUTF8(name, "_")) || name == "." || strings.ContainsRune(name, 0) {
-		return &NameError{name, "not a clean relative name"}
+		return &nameError{name, "not a clean relative name"}
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.HasPrefix(part, Unfinished) {
-			return &NameError{name, "the names of unfinished uploads begin like this"}
+			return &nameError{name, "the names of unfinished uploads begin like this"}
 		}
 	}
 	return nil
