@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"strings"
 
 	"decree/history"
@@ -100,12 +101,8 @@ func (d *document) status(r *history.Record) template.HTML {
 // records draws each of several records.
 func (d *document) records() {
 	for i, r := range d.s.Records {
-		name := named(r)
-		if r.Draft != nil && r.Draft.Name != "" {
-			name = view.OneLine(r.Draft.Name)
-		}
 		id := fmt.Sprintf("r%d-", i)
-		d.put(`<article class="record" id="`, template.HTML(id), `record"><h2>`, page.Text(clip(name)), "</h2>\n", d.status(r), d.facts(r)) //nolint:gosec // digits
+		d.put(`<article class="record" id="`, template.HTML(id), `record"><h2>`, page.Text(clip(view.Called(r))), "</h2>\n", d.status(r), d.facts(r)) //nolint:gosec // digits
 		d.details(r, id, "h3")
 		d.put("</article>\n")
 	}
@@ -116,16 +113,16 @@ func (d *document) candidates() template.HTML {
 	var b strings.Builder
 	b.WriteString(`<table class="list"><thead><tr><th scope="col">Candidate<th scope="col">Judged<th scope="col">Ended<th scope="col">Took<th scope="col">Changed<th scope="col">Now</thead><tbody>` + "\n")
 	for i, r := range d.s.Records {
-		name, now := named(r), view.StatusWords(r)
+		now := view.StatusWords(r)
 		if r.Draft != nil {
-			name, now = view.OneLine(r.Draft.Name), view.DraftState(r.Draft)
+			now = view.DraftState(r.Draft)
 		}
 		judged := cmp.Or(view.Judged(r), "not")
 		ended := "goes on"
 		if r.ExitCode != nil {
 			ended = fmt.Sprintf("exit status %d", *r.ExitCode)
 		}
-		fmt.Fprintf(&b, `<tr><td><a href="#r%d-record">%s</a>`, i, page.Text(name))
+		fmt.Fprintf(&b, `<tr><td><a href="#r%d-record">%s</a>`, i, page.Text(view.Called(r)))
 		for _, text := range []string{judged, ended, view.Took(r), page.Changes(r.Changes), now} {
 			b.WriteString("<td>" + string(page.Text(text)))
 		}
@@ -212,8 +209,13 @@ func (d *document) part(r *history.Record, name string, o page.LogOptions) {
 	d.put("</pre>\n")
 }
 
+// openLog opens a file of a record; nil where it has none.
 func (d *document) openLog(r *history.Record, name string) (io.ReadCloser, error) {
-	return opened(d.Reader.History().OpenFile(r.ID, name))
+	f, err := d.Reader.History().OpenFile(r.ID, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return f, err
 }
 
 func (d *document) logSize(r *history.Record, name string) (int64, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"decree/history"
 	"decree/page"
@@ -36,7 +37,7 @@ func Markdown(ctx context.Context, w io.Writer, s *Subject, o Options) error {
 	shown := s.Records[:min(len(s.Records), commentParts)]
 	for _, r := range shown {
 		if len(s.Records) > 1 {
-			c.line("#### %s %s", timeline.Badge(r), code(clip(recordName(r))))
+			c.line("#### %s %s", timeline.Badge(r), code(clip(view.Called(r))))
 			c.line("")
 		}
 		c.summary(r)
@@ -62,6 +63,10 @@ func (c *comment) line(format string, args ...any) {
 	}
 }
 
+func (c *comment) time(t time.Time) string {
+	return t.In(c.Clock.Location).Format("2006-01-02 15:04 -07:00")
+}
+
 func (c *comment) heading(s *Subject) string {
 	first := s.Records[0]
 	switch {
@@ -69,13 +74,6 @@ func (c *comment) heading(s *Subject) string {
 		return code(title(s))
 	}
 	return timeline.Badge(first) + " " + code(clip(named(first)))
-}
-
-func recordName(r *history.Record) string {
-	if r.Draft != nil && r.Draft.Name != "" {
-		return r.Draft.Name
-	}
-	return named(r)
 }
 
 // summary is a record in a line or two.
@@ -93,7 +91,7 @@ func (c *comment) summary(r *history.Record) {
 	if !view.IsCheckpoint(r) && r.Status != history.StatusOpen {
 		parts = append(parts, view.ChangesInWords(r.Changes))
 	}
-	c.line("%s; began %s; record %s", strings.Join(parts, "; "), r.Started.In(c.Clock.Location).Format("2006-01-02 15:04 -07:00"), code(r.ID))
+	c.line("%s; began %s; record %s", strings.Join(parts, "; "), c.time(r.Started), code(r.ID))
 	c.line("")
 }
 
@@ -125,7 +123,7 @@ func (c *comment) changes(s source, whole string) {
 	}
 	c.left -= len(begin)
 	c.line("")
-	c.line("%s, verified by hash %s: %s.", total, c.Clock.Now.In(c.Clock.Location).Format("2006-01-02 15:04 -07:00"), s.proof)
+	c.line("%s, verified by hash %s: %s.", total, c.time(c.Clock.Now), s.proof)
 	c.line("")
 	if begin != "" {
 		fence := strings.Repeat("`", max(3, longestRun(begin)+1))

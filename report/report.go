@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,12 +112,7 @@ func clip(text string) string {
 }
 
 // named is what a record is called: what it was about, or its id.
-func named(r *history.Record) string {
-	if what := view.What(r); what != "" {
-		return what
-	}
-	return r.ID
-}
+func named(r *history.Record) string { return cmp.Or(view.What(r), r.ID) }
 
 // sum counts what records changed.
 func sum(records []*history.Record) (c history.Changes) {
@@ -141,12 +137,4 @@ func command(s *Subject) string {
 		return "decree drafts"
 	}
 	return "decree diff " + s.Records[0].ID
-}
-
-// opened says whether err is only that a record has no such file.
-func opened(f io.ReadCloser, err error) (io.ReadCloser, error) {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return f, err
 }
