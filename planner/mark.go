@@ -48,10 +48,17 @@ func (q Request) withPaths() Request {
 	if q.chooses() {
 		return q
 	}
-	for _, m := range q.Marks {
-		q.Paths = append(slices.Clip(q.Paths), m.Path)
-	}
+	q.Paths = slices.Concat(q.Paths, q.markedPaths())
 	return q
+}
+
+// markedPaths are the paths of the marks, in their order.
+func (q Request) markedPaths() []tree.Path {
+	paths := make([]tree.Path, len(q.Marks))
+	for i, m := range q.Marks {
+		paths[i] = m.Path
+	}
+	return paths
 }
 
 // marking answers the questions about one plan's pieces by marks.

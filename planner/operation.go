@@ -111,7 +111,7 @@ func (q Request) refs() []string {
 	if q.Ref == "" {
 		return q.Refs
 	}
-	return append([]string{q.Ref}, q.Refs...)
+	return slices.Concat([]string{q.Ref}, q.Refs)
 }
 
 func (q Request) walks() bool { return q.Operation == undo || q.Operation == redo }
@@ -121,8 +121,8 @@ func (q Request) chooses() bool {
 	return q.Operation == revert || q.Operation == apply || q.Operation == publish
 }
 
-// marks says whether conflicts can be marked in the files.
-func (q Request) marks() bool { return q.Operation == revert || q.Operation == apply }
+// takesMarkers says whether conflicts can be marked in the files.
+func (q Request) takesMarkers() bool { return q.Operation == revert || q.Operation == apply }
 
 // HasHunks says whether hunks are marked, which are those of one diff alone.
 func (q Request) HasHunks() bool {
@@ -132,15 +132,13 @@ func (q Request) HasHunks() bool {
 // merges are the requests by which a conflict of this one may be merged away, the one that touches less first. Their
 // hunks are others than those that are marked.
 func (q Request) merges() (out []Request) {
-	for _, m := range q.Marks {
-		q.Paths = append(slices.Clip(q.Paths), m.Path)
-	}
+	q.Paths = slices.Concat(q.Paths, q.markedPaths())
 	q = q.whole()
 	if !q.Merge && !q.Force && (q.walks() || q.chooses()) {
 		q.Merge = true
 		out = append(out, q)
 	}
-	if !q.Markers && !q.Force && q.marks() {
+	if !q.Markers && !q.Force && q.takesMarkers() {
 		q.Merge, q.Markers = true, true
 		out = append(out, q)
 	}
@@ -199,7 +197,7 @@ func (q Request) check() error {
 		return usagef("after: only a restore has another state to go to")
 	case q.Force && q.Merge:
 		return usagef("force and merge cannot be used together").Hintf("merge keeps what was edited since, force does not")
-	case q.Markers && (!q.Merge || !q.marks()):
+	case q.Markers && (!q.Merge || !q.takesMarkers()):
 		return usagef("markers are of a revert or apply that merges")
 	case (q.Force || q.Merge) && !q.walks() && !q.chooses():
 		return usagef("%s has nothing to force or merge", article(q.Operation))

@@ -131,12 +131,6 @@ type ConflictError struct {
 	Request Request  // what was refused
 }
 
-// Forced is the request by which what is in the way is overwritten; false where that cannot be asked for.
-func (e *ConflictError) Forced() (Request, bool) { return e.Request.forced() }
-
-// Others is the request about all but what is in the way; false where that cannot be asked for.
-func (e *ConflictError) Others() (Request, bool) { return e.Request.others(e.Items) }
-
 // Way is one way out of a conflict, as both faces offer it.
 type Way struct {
 	Key     string   // of the keyboard
@@ -155,10 +149,10 @@ func (e *ConflictError) Ways() (out []Way) {
 		}
 		out = append(out, w)
 	}
-	if q, ok := e.Others(); ok {
+	if q, ok := e.Request.others(e.Items); ok {
 		out = append(out, Way{Key: "o", Does: "the others alone", Words: "leaves what is in the way as it is, and goes on with the others.", Request: q})
 	}
-	if q, ok := e.Forced(); ok {
+	if q, ok := e.Request.forced(); ok {
 		w := Way{Key: "f", Does: "overwrite the edits", Words: "overwrites what was edited since, which is kept and can be brought back.", Request: q}
 		if q.HasHunks() {
 			w.Words = "overwrites what was edited since in the hunks that are marked; it is kept and can be brought back."

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -52,10 +53,7 @@ func (p *Planner) ofRecord(ctx context.Context, q Request) (*Planned, error) {
 
 // inPaths is the request about all of the paths of which something is marked.
 func (q Request) inPaths() Request {
-	paths := make([]tree.Path, len(q.Marks))
-	for i, m := range q.Marks {
-		paths[i] = m.Path
-	}
+	paths := q.markedPaths()
 	q = q.whole()
 	q.Paths = paths
 	return q
@@ -115,7 +113,7 @@ func (p *Planner) translate(ctx context.Context, rec *recorder.Recorder, q Reque
 		return nil, err
 	}
 	newSide := q.Operation == revert
-	recorded, err := recordedHunks(rec, at.ID, q.Marks, newSide)
+	recorded, err := recordedHunks(rec, at.ID, q.markedPaths(), newSide)
 	if err != nil {
 		return nil, err
 	}
@@ -199,12 +197,8 @@ func markError(format string, path tree.Path) error {
 		Advice: "take the marks away, and mark what the plan shows"}
 }
 
-// recordedHunks are where the hunks of a record's diff change the marked paths.
-func recordedHunks(rec *recorder.Recorder, id string, marks []Mark, newSide bool) (map[tree.Path][][]lineRange, error) {
-	var paths []tree.Path
-	for _, m := range marks {
-		paths = append(paths, m.Path)
-	}
+// recordedHunks are where the hunks of a record's diff change the paths.
+func recordedHunks(rec *recorder.Recorder, id string, paths []tree.Path, newSide bool) (map[tree.Path][][]lineRange, error) {
 	diff, err := rec.History().OpenFile(id, history.ChangesFile)
 	if err != nil {
 		return nil, err
@@ -242,10 +236,7 @@ func (p *Planner) plannedHunks(ctx context.Context, rec *recorder.Recorder, all 
 // moved puts ranges to where they stand in the files as they are now. Of lines that are no longer there it is the
 // place between those that are.
 func moved(ctx context.Context, rec *recorder.Recorder, from recorder.Point, of map[tree.Path][][]lineRange) error {
-	var paths []tree.Path
-	for path := range of {
-		paths = append(paths, path)
-	}
+	paths := slices.Collect(maps.Keys(of))
 	diff := recorder.Piped(func(w io.Writer) error {
 		_, err := rec.Diff(ctx, w, recorder.DiffOptions{From: from, To: recorder.Point{Now: true}, Paths: paths})
 		return err
