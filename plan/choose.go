@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -244,10 +245,7 @@ func (c *choosing) part(step *worktree.Step, sec *patch.Section, to tree.Entry, 
 		return fmt.Errorf("%s: %w", tree.Quote(step.Path), err)
 	}
 	old, err := io.ReadAll(r)
-	if cerr := r.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = cmp.Or(err, r.Close()); err != nil {
 		return err
 	}
 	c.clean[step.Path] = true
@@ -262,7 +260,7 @@ func (c *choosing) part(step *worktree.Step, sec *patch.Section, to tree.Entry, 
 	}
 	to.SHA256, to.Size = tree.Sum(data), int64(len(data))
 	step.To = &to
-	step.Content = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	step.Content = contentOf(data)
 	return nil
 }
 

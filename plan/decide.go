@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"sort"
 
 	"decree/patch"
 	"decree/tree"
@@ -49,10 +48,7 @@ func ForDiffs(ctx context.Context, live Looker, sources []*Source, o Options) (*
 		return nil, err
 	}
 	for _, src := range sources {
-		for t := range src.transitions() {
-			if !o.covers(t.path) {
-				continue
-			}
+		for t := range o.covered(src) {
 			if err := ov.planOne(ctx, &t, o); err != nil {
 				return nil, err
 			}
@@ -102,7 +98,7 @@ func (o *Options) covers(path tree.Path) bool {
 func (p *Plan) standing(ctx context.Context, live Looker, of part) (n int, err error) {
 	files, dirs := 0, 0
 	add := func(goal *tree.Entry, now *tree.Entry) {
-		if isDir(goal) && isDir(now) {
+		if !isFile(goal) && !isFile(now) {
 			dirs++
 		} else {
 			files++
@@ -133,8 +129,10 @@ func (p *Plan) standing(ctx context.Context, live Looker, of part) (n int, err e
 	return dirs, nil
 }
 
-// isDir says whether an entry is none, or a directory.
-func isDir(e *tree.Entry) bool { return e == nil || e.Type == tree.Dir }
+// isFile says whether an entry is a file or link.
+func isFile(e *tree.Entry) bool { return e != nil && e.Type != tree.Dir }
+
+func isDir(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
 
 // planOne decides what is done to one path.
 func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error {
@@ -179,8 +177,7 @@ const sharedReason = "others changed it in the same time; only --force takes it 
 func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur state) error {
 	want, _ := t.ends(opt.Direction)
 	if opt.Ignored != nil {
-		isDir := cur.entry != nil && cur.entry.Type == tree.Dir
-		ignored, err := opt.Ignored(t.path, isDir)
+		ignored, err := opt.Ignored(t.path, isDir(cur.entry))
 		if err != nil {
 			return err
 		}
@@ -280,8 +277,7 @@ type taking struct {
 // plain plans a change between files, links and nothing of a path that is as it was left, and says
 // whether it was one.
 func (t *taking) plain(c tree.Change, a worktree.Looked) bool {
-	dir := func(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
-	if a.Err != nil || dir(c.Old) || dir(c.New) || same(a.Entry, c.Old) || !same(a.Entry, c.New) {
+	if a.Err != nil || isDir(c.Old) || isDir(c.New) || same(a.Entry, c.Old) || !same(a.Entry, c.New) {
 		return false
 	}
 	from := a.Entry
@@ -326,7 +322,7 @@ func (t *taking) one(c tree.Change) error {
 // finish puts the plain steps and the others together.
 func (t *taking) finish() (*Plan, error) {
 	for dir, path := range t.above {
-		if above := t.o.entry(dir); dir != "" && (above == nil || above.Type != tree.Dir) {
+		if dir != "" && !isDir(t.o.entry(dir)) {
 			if err := t.o.makeAbove(path); err != nil {
 				return nil, err
 			}
@@ -338,7 +334,7 @@ func (t *taking) finish() (*Plan, error) {
 	}
 	p := &t.plan
 	p.Items = slices.Concat(p.Items, others.Items)
-	slices.SortFunc(p.Items, func(a, b Item) int { return a.Path.Compare(b.Path) })
+	slices.SortFunc(p.Items, byPath)
 	p.Steps = append(p.Steps, others.Steps...)
 	slices.SortFunc(p.Steps, func(a, b worktree.Step) int { return a.Path.Compare(b.Path) })
 	p.Created, p.Modified, p.Deleted = p.Created+others.Created, p.Modified+others.Modified, p.Deleted+others.Deleted
@@ -351,6 +347,6 @@ func (p *Plan) Changes() []tree.Change {
 	for _, s := range p.Steps {
 		out = append(out, tree.Change{Path: s.Path, Old: s.From, New: s.To})
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
+	slices.SortFunc(out, func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
 	return out
 }

@@ -94,16 +94,12 @@ func (t *transition) name(d Direction) string {
 // other follows from the diff.
 func (t *transition) sides(sec *Section, d Direction) (base, theirs []byte, err error) {
 	want, goal := t.ends(d)
-	other := Forth
-	if d == Forth {
-		other = Back
-	}
 	if base, err = t.bytesOf(want); err == nil {
 		theirs, err = t.source.goalBytes(sec, d, contentOf(base))
 		return base, theirs, err
 	}
 	if theirs, gerr := t.bytesOf(goal); gerr == nil {
-		base, err = t.source.goalBytes(sec, other, contentOf(theirs))
+		base, err = t.source.goalBytes(sec, d.other(), contentOf(theirs))
 		return base, theirs, err
 	}
 	return nil, nil, fmt.Errorf("edited since, and its earlier content is no longer stored (%w)", err)

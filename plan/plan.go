@@ -34,6 +34,13 @@ const (
 	Forth
 )
 
+func (d Direction) other() Direction {
+	if d == Back {
+		return Forth
+	}
+	return Back
+}
+
 // Verdict is what the plan makes of one path.
 type Verdict string
 
@@ -74,6 +81,8 @@ const (
 	found                // To is From, as the tree has it
 	planned              // To is what it shall be
 )
+
+func byPath(a, b Item) int { return a.Path.Compare(b.Path) }
 
 // moves says whether something is done about the path.
 func (it *Item) moves() bool { return !it.Verdict.leaves() && !same(it.From, it.To) }
@@ -283,10 +292,7 @@ func (o *overlay) special(path tree.Path, err error) bool {
 }
 
 // replaced says whether the link at path is planned to make place for a directory.
-func (o *overlay) replaced(path tree.Path) bool {
-	now := o.entry(path)
-	return now != nil && now.Type == tree.Dir
-}
+func (o *overlay) replaced(path tree.Path) bool { return isDir(o.entry(path)) }
 
 // set plans path to become s.
 func (o *overlay) set(path tree.Path, s state, v Verdict) {
@@ -344,7 +350,6 @@ func (o *overlay) finish() (*Plan, error) {
 	}
 	p := &Plan{Items: slices.DeleteFunc(o.items, func(it Item) bool { return it.Verdict == "" })}
 	o.items, o.index = nil, nil
-	byPath := func(a, b Item) int { return a.Path.Compare(b.Path) }
 	if !slices.IsSortedFunc(p.Items, byPath) {
 		slices.SortFunc(p.Items, byPath)
 	}
@@ -367,7 +372,7 @@ func (o *overlay) finish() (*Plan, error) {
 		p.Steps = append(p.Steps, worktree.Step{
 			Path: it.Path, From: it.From, To: it.To, Content: it.content,
 			// A directory that holds ignored or later files stays.
-			MayStay: it.To == nil && it.From.Type == tree.Dir,
+			MayStay: it.To == nil && isDir(it.From),
 		})
 		p.count(it.From, it.To)
 	}
@@ -406,16 +411,15 @@ func (p *Plan) Displaced() (out []Item) {
 }
 
 func (p *Plan) count(from, to *tree.Entry) {
-	file := func(e *tree.Entry) bool { return e != nil && e.Type != tree.Dir }
 	switch {
 	case same(from, to):
-	case file(from) && file(to) && from.Type == to.Type:
+	case isFile(from) && isFile(to) && from.Type == to.Type:
 		p.Modified++
 	default:
-		if file(from) {
+		if isFile(from) {
 			p.Deleted++
 		}
-		if file(to) {
+		if isFile(to) {
 			p.Created++
 		}
 	}
@@ -427,8 +431,7 @@ func (o *overlay) parents() error {
 	var want []tree.Path
 	for i := range o.items {
 		it := &o.items[i]
-		above := o.entry(it.Path.Parent())
-		if it.Verdict != "" && it.To != nil && !it.Verdict.leaves() && (above == nil || above.Type != tree.Dir) {
+		if it.Verdict != "" && it.To != nil && !it.Verdict.leaves() && !isDir(o.entry(it.Path.Parent())) {
 			want = append(want, it.Path)
 		}
 	}
@@ -451,7 +454,7 @@ func (o *overlay) makeAbove(path tree.Path) error {
 		if err != nil {
 			return err
 		}
-		if s.entry != nil && s.entry.Type == tree.Dir {
+		if isDir(s.entry) {
 			return nil
 		}
 		if s.entry != nil {
