@@ -51,6 +51,10 @@ func ReadHeard(d disk.Disk, base, agent string) (h Heard) {
 		return h
 	}
 	defer in.Close()
+	return readHeard(in, agent)
+}
+
+func readHeard(in disk.Dir, agent string) (h Heard) {
 	if data, err := project.ReadFile(in, agent+".json", maxSize); err != nil || json.Unmarshal(data, &h) != nil {
 		return Heard{}
 	}
@@ -75,7 +79,7 @@ func NoteHeard(d disk.Disk, base, agent string, build bool, change func(*Heard))
 		}
 	}
 	defer in.Close()
-	h := ReadHeard(d, base, agent)
+	h := readHeard(in, agent)
 	change(&h)
 	text, err := json.Marshal(h)
 	if err != nil {

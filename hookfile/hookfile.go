@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"decree/agent"
@@ -37,7 +38,10 @@ type Change struct {
 }
 
 // Changes says whether anything is other than before.
-func (c Change) Changes() bool { return (c.Old == nil) != (c.New == nil) || !bytes.Equal(c.Old, c.New) }
+func (c Change) Changes() bool { return !sameFile(c.Old, c.New) }
+
+// sameFile compares two files, of which nil is none.
+func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
 // State is what a file has of decree.
 type State struct {
@@ -236,12 +240,12 @@ func (p *place) inItsHome(d disk.Disk, dir string) error {
 	return nil
 }
 
+// components are the names of a path; "." has none.
 func components(dir string) []string {
 	if dir == "." {
 		return nil
 	}
-	parent, name := path.Split(dir)
-	return append(components(path.Clean("./"+parent)), name)
+	return strings.Split(strings.Trim(path.Clean(dir), "/"), "/")
 }
 
 func (p *place) refusal(reason string) *project.Error {
@@ -414,7 +418,7 @@ func contents(text []byte) func(disk.File) error {
 // same says whether the file still has the bytes that were read.
 func (p *place) same(old []byte) error {
 	now, _, err := p.read(p.name)
-	if err == nil && ((now == nil) != (old == nil) || !bytes.Equal(now, old)) {
+	if err == nil && !sameFile(now, old) {
 		err = errMeanwhile
 	}
 	return err
