@@ -66,26 +66,20 @@ func (p *Place) standing(r Remembered) Remembered {
 // name by now, unless the config gives one; else as find does. A directory in which another copy of the project
 // goes on is passed over.
 func FindOwn(ctx context.Context, t target.Target, p *project.Site, w project.Where, host string) (*Place, error) {
-	remembered := func() Memory {
-		if p.Store == nil {
-			return Memory{}
-		}
-		return ReadMemory(p.Store)
-	}
 	var other *Place
 	own := func(place *Place) bool {
 		if place.whose() != p.ID {
 			return false
 		}
 		// It is read after the place: what another command of this project has just written there is noted before.
-		mine := remembered().wrote(place, host, p.Root)
+		mine := ReadMemory(p.Store).wrote(place, host, p.Root)
 		if !mine {
 			other = place
 		}
 		return mine
 	}
 	name := p.BackupName(w)
-	if last := remembered().Targets[t.String()].Name; project.IsBackupName(last) && (p.Config.Backup.Name == "" || numbered(last, name)) {
+	if last := recall(p.Store, t.String()).Name; project.IsBackupName(last) && (p.Config.Backup.Name == "" || numbered(last, name)) {
 		place, err := readPlace(ctx, t, last)
 		if err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package backup
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -25,37 +24,28 @@ func (p *Place) archiveName(generation string) string {
 func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Generation, err error) {
 	g = m.generation()
 	name := p.archiveName(m.Generation())
-	u, err := p.Target.Create(ctx, name)
-	if err != nil {
+	var size int64
+	g.SHA256, size, err = writeNew(ctx, p.Target, name, func(w io.Writer) error { return p.writeZip(ctx, w, m, c) })
+	if err == nil {
+		return g, readBack(p.Target, verify(ctx, p.Target, name, g.SHA256, size))
+	}
+	if !errors.Is(err, fs.ErrExist) {
 		return g, err
 	}
-	defer u.Abort() //nolint:errcheck // after Commit it does nothing
-	sum := sha256.New()
-	n := &counter{w: io.MultiWriter(u, sum)}
-	if err := p.writeZip(ctx, n, m, c); err != nil {
+	// A backup that died before it was acknowledged has written it: the same, if it was whole.
+	if err = verify(ctx, p.Target, name, g.SHA256, size); err == nil {
+		return g, nil
+	}
+	if _, alone := p.Target.(target.Locker); !alone {
+		if isDamage(err) {
+			err = errTaken
+		}
 		return g, err
 	}
-	g.SHA256 = tree.Hash(sum.Sum(nil))
-	if err := u.Commit(ctx, name); errors.Is(err, fs.ErrExist) {
-		// A backup that died before it was acknowledged has written it: the same, if it was whole.
-		err := verify(ctx, p.Target, name, g.SHA256, n.n)
-		if err == nil {
-			return g, nil
-		}
-		if _, alone := p.Target.(target.Locker); !alone {
-			if isDamage(err) {
-				err = errTaken
-			}
-			return g, err
-		}
-		if err := p.Target.Delete(ctx, name); err != nil {
-			return g, err
-		}
-		return p.zipGeneration(ctx, m, c)
-	} else if err != nil {
+	if err := p.Target.Delete(ctx, name); err != nil {
 		return g, err
 	}
-	return g, readBack(p.Target, verify(ctx, p.Target, name, g.SHA256, n.n))
+	return p.zipGeneration(ctx, m, c)
 }
 
 // maxZip bounds a zip that is held in memory, in bytes.
@@ -177,10 +167,9 @@ func isZipOf(r io.ReaderAt, size int64, of *Manifest) (bool, error) {
 		if err != nil {
 			return false, from.err
 		}
-		sum := sha256.New()
-		_, err = io.Copy(sum, r)
+		sum, err := tree.SumOf(r)
 		r.Close()
-		if err != nil || tree.Hash(sum.Sum(nil)) != of.Files[FileName(f.Name)].SHA256 {
+		if err != nil || sum != of.Files[FileName(f.Name)].SHA256 {
 			return false, from.err
 		}
 	}

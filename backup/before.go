@@ -3,7 +3,6 @@ package backup
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -131,21 +130,13 @@ func (mk *making) freeTime(ctx context.Context) (t time.Time) {
 func (mk *making) wholeZip(ctx context.Context, name string) (g Generation, err error) {
 	m := mk.m
 	g = m.generation()
-	u, err := mk.o.Target.Create(ctx, name)
+	g.SHA256, g.NewBytes, err = writeNew(ctx, mk.o.Target, name, func(w io.Writer) error {
+		return writeWhole(ctx, w, m, mk.snapshot.Store, mk.snapshot.Needs)
+	})
 	if err != nil {
 		return g, err
 	}
-	defer u.Abort() //nolint:errcheck // after Commit it does nothing
-	sum := sha256.New()
-	n := &counter{w: io.MultiWriter(u, sum)}
-	if err := writeWhole(ctx, n, m, mk.snapshot.Store, mk.snapshot.Needs); err != nil {
-		return g, err
-	}
-	if err := u.Commit(ctx, name); err != nil {
-		return g, err
-	}
-	g.SHA256, g.NewBytes = tree.Hash(sum.Sum(nil)), n.n
-	if err := mk.proveZip(ctx, name, g.SHA256, n.n); err != nil {
+	if err := mk.proveZip(ctx, name, g.SHA256, g.NewBytes); err != nil {
 		_ = mk.o.Target.Delete(context.WithoutCancel(ctx), name) // nothing lists it yet
 		return g, err
 	}

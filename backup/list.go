@@ -2,11 +2,25 @@ package backup
 
 import (
 	"context"
+	"time"
 
 	"decree/backup/target"
 	"decree/project"
 	"decree/tree"
 )
+
+// Listed is a generation as `backup list --json` shows it.
+type Listed struct {
+	Generation string    `json:"generation"`
+	Timestamp  time.Time `json:"timestamp"`
+	Host       string    `json:"host"`
+	Bytes      int64     `json:"bytes"`
+	NewBytes   int64     `json:"new_bytes"`
+	Records    int       `json:"records"`
+	KeptBy     []string  `json:"kept_by"` // "newest", "last", "daily", "weekly", "monthly", "pre-restore"; none: the next rotation takes it
+	Provable   bool      `json:"provable"`
+	unread     bool      // it has packs, and as far as is known it cannot be read what it needs of them
+}
 
 // List is what stands there, newest first, with what the rotation would keep.
 func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Listed, error) {
@@ -47,30 +61,24 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 // listed is one generation. It is provable as far as a look can tell: all its packs are there, as
 // long as they were, and its zip is, if it has one; and no proof has found one of them damaged.
 func (p *Place) listed(name string, there map[string]int64, lengths map[tree.Hash]int64, unsound map[string]bool) Listed {
-	l := Listed{Generation: name, Provable: !unsound[name]}
-	packs := map[tree.Hash]int64{}
-	g, zipped := p.zips()[name]
-	if p.Manifest != nil && name == p.Manifest.Generation() {
-		packs = p.Manifest.Packs
-		c := p.Manifest.Counts
-		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = p.Manifest.Timestamp, p.Manifest.Host, c.Bytes, c.NewBytes, c.Records
-	} else {
-		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = g.Timestamp, g.Host, g.Bytes, g.NewBytes, g.Records
-		for _, h := range g.Packs {
-			packs[h] = lengths[h]
-		}
+	zip, zipped := p.zips()[name]
+	g, newest := zip, p.Manifest != nil && name == p.Manifest.Generation()
+	if newest {
+		g = p.Manifest.generation()
 	}
-	if _, ok := there[p.archiveName(name)]; zipped && !ok || g.Damaged {
+	l := Listed{Generation: name, Timestamp: g.Timestamp, Host: g.Host, Bytes: g.Bytes, NewBytes: g.NewBytes, Records: g.Records,
+		Provable: !unsound[name] && !zip.Damaged}
+	if _, ok := there[p.archiveName(name)]; zipped && !ok {
 		l.Provable = false
 	}
-	l.unread = !l.Provable && len(packs) > 0
-	for h, size := range packs {
+	l.unread = !l.Provable && len(g.Packs) > 0
+	for _, h := range g.Packs {
 		got, ok := there[p.packName(h)]
-		if !ok || size > 0 && got != size || unsound[h.String()] {
+		if size := lengths[h]; !ok || size > 0 && got != size || unsound[h.String()] {
 			l.Provable = false
 		}
 	}
-	l.unread = l.unread || !l.Provable && p.Manifest != nil && name == p.Manifest.Generation()
+	l.unread = l.unread || !l.Provable && newest
 	return l
 }
 

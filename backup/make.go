@@ -294,7 +294,7 @@ func (mk *making) lost() (out []string, err error) {
 // stood there: whatever the clock says, a generation comes after those that were made before it.
 func (mk *making) time() time.Time {
 	now := mk.o.Now().UTC().Truncate(time.Second)
-	newest := ReadMemory(mk.o.Recorder.Project().Store).Targets[mk.o.Target.String()].Timestamp
+	newest := recall(mk.o.Recorder.Project().Store, mk.o.Target.String()).Timestamp
 	for _, name := range mk.place.Generations() {
 		if at, ok := timeOf(name); ok && at.After(newest) {
 			newest = at

@@ -77,16 +77,22 @@ type Failure struct {
 	Reason string    `json:"reason"`
 }
 
-// ReadMemory reads it; a missing one, or one that cannot be read, is empty.
+// ReadMemory reads it; a missing one, or one that cannot be read, is empty, and so is that of a nil store.
 func ReadMemory(store disk.Dir) Memory {
 	m, _ := readMemory(store)
 	return m
 }
 
+// recall is what a store remembers of one target.
+func recall(store disk.Dir, target string) Remembered { return ReadMemory(store).Targets[target] }
+
 // readMemory is ReadMemory for who writes, or relies on what is remembered: with an error of reading there may be more than nothing.
 // What is no memory at all has nothing to keep, and is begun anew.
 func readMemory(store disk.Dir) (Memory, error) {
 	m := Memory{Version: Version}
+	if store == nil {
+		return m, nil
+	}
 	data, err := project.ReadFile(store, memoryFile, maxManifest)
 	if isMissing(err) {
 		err = nil

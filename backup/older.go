@@ -2,14 +2,13 @@ package backup
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
 
 	"decree/backup/target"
+	"decree/disk"
 	"decree/project"
 	"decree/tree"
 )
@@ -17,10 +16,10 @@ import (
 // Older says that what stands in the target is older than what was acknowledged there last, as after somebody has put an
 // old copy back; "" where it is not.
 func (p *Place) Older(site *project.Site) string {
-	if site.Store == nil || p.Manifest == nil {
+	if p.Manifest == nil {
 		return ""
 	}
-	known := ReadMemory(site.Store).Targets[p.Target.String()]
+	known := recall(site.Store, p.Target.String())
 	if known.Name != p.Name || !p.Manifest.Timestamp.Before(known.Timestamp) {
 		return ""
 	}
@@ -38,7 +37,7 @@ func (p *Place) takeUp(ctx context.Context, site *project.Site) (string, error) 
 	if text == "" && !other {
 		return "", nil
 	}
-	known := ReadMemory(site.Store).Targets[p.Target.String()]
+	known := recall(site.Store, p.Target.String())
 	before := p.Generations()
 	if p.Damage != "" {
 		text, before = p.Damage, p.had
@@ -141,7 +140,48 @@ func (p *Place) zipSum(ctx context.Context, name string) (tree.Hash, error) {
 		return tree.Hash{}, err
 	}
 	defer r.Close()
-	sum := sha256.New()
-	_, err = io.Copy(sum, &ctxReader{ctx, r})
-	return tree.Hash(sum.Sum(nil)), err
+	return tree.SumOf(&ctxReader{ctx, r})
+}
+
+// Gone is the refusal of a target that has had generations of the project and has none now.
+func (p *Place) Gone(site *project.Site) error {
+	if p.Manifest != nil || p.other != nil {
+		return nil
+	}
+	return Missing(site.Store, p.Target.String())
+}
+
+// goneForWriter is Gone for who writes there, to whom a marker that is lost says the same.
+func (p *Place) goneForWriter(site *project.Site) error {
+	err := Missing(site.Store, p.Target.String())
+	switch {
+	case p.Marker != nil || p.other != nil:
+		return p.Gone(site)
+	case err != nil && p.Manifest != nil:
+		sum := p.sum
+		if own, err := p.Manifest.own().Encode(); sum.IsZero() && err == nil { // manifest.json is lost too: then a copy of it is read
+			sum = tree.Sum(own)
+		}
+		line := strings.TrimSpace(string(Marker{Version: Version, Project: p.Manifest.Project, Manifest: sum}.Encode()))
+		return refused(fmt.Sprintf("if these are the backups of this project, make %s again, with this line in it: %s", p.At(markerFile), line),
+			"%s/%s has backups, but no %s, which says whose they are", p.Target, p.Name, markerFile)
+	}
+	return err
+}
+
+// Missing is the error of a target that has no generations, if the store remembers that it has had some: its disk is not
+// mounted, or somebody has taken them away.
+func Missing(store disk.Dir, target string) error {
+	memory, err := readMemory(store)
+	known := memory.Targets[target]
+	if known.Generation == "" {
+		return err
+	}
+	return refused("mount the disk that belongs there; or, if it was emptied on purpose, "+giveUp(store, target),
+		"%s held backups of this project, the newest of %s, and has none now: another disk may be missing from its place", target, known.Generation)
+}
+
+// giveUp is what to do about a target that is to be remembered no longer. All others are.
+func giveUp(store disk.Dir, target string) string {
+	return fmt.Sprintf("take %q out of \"targets\" in %s", tree.Quote(target), path.Join(store.Path(), memoryFile))
 }

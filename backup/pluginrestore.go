@@ -2,7 +2,6 @@ package backup
 
 import (
 	"errors"
-	"io"
 	"path"
 	"slices"
 	"strings"

@@ -96,7 +96,7 @@ func (o Options) newestProof(ctx context.Context, p *Place) (*Proof, error) {
 	if n := len(list); n > 0 {
 		newest = &list[n-1]
 	}
-	known := ReadMemory(o.Recorder.Project().Store).Targets[o.Target.String()]
+	known := recall(o.Recorder.Project().Store, o.Target.String())
 	if known.Name == p.Name && known.Proof != nil && (newest == nil || known.Proof.At.After(newest.At)) {
 		newest = known.Proof
 	}

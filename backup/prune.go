@@ -53,13 +53,9 @@ func (o Options) Prune(ctx context.Context, keep project.BackupRetention, dry bo
 		}
 	}
 	p := o.Recorder.Project()
-	var proof *Proof
-	if known, ok := ReadMemory(p.Store).Targets[o.Target.String()]; ok {
-		proof = known.Proof
-	}
 	held := markerFile + " does not say that " + manifestFile + " is what was written there; the next backup mends that"
 	if place.marked() {
-		held = place.standstill(proof, p.Config.Backup.Warn, o.Now())
+		held = place.standstill(recall(p.Store, o.Target.String()).Proof, p.Config.Backup.Warn, o.Now())
 	}
 	if older := place.Older(&p.Site); older != "" {
 		held = older

@@ -80,7 +80,7 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 	}
 	sealed := Unreadable(ctx, o.Target, out.Place.Name)
 	if r.Prove && sealed == nil {
-		whole := ReadMemory(p.Store).Targets[o.Target.String()].wholeDue(b, o.Now())
+		whole := recall(p.Store, o.Target.String()).wholeDue(b, o.Now())
 		if out.Proof, err = Drill(ctx, o, whole); err != nil {
 			out.Failed = append(out.Failed, "the proof could not be made: "+err.Error())
 		}

@@ -10,6 +10,13 @@ import (
 	"decree/project"
 )
 
+// Setting is a line of `backup config`: what is in force, and where it comes from.
+type Setting struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+	From  string `json:"from"` // "default", ".decree/config.yml:7", "--to"
+}
+
 // Settings are what is in force of the config's backup part, and where each comes from.
 func Settings(c *project.Config, name, home string) []Setting {
 	b := c.Backup

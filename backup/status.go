@@ -12,6 +12,34 @@ import (
 	"decree/project"
 )
 
+// Status is what `backup status --json` shows.
+type Status struct {
+	Target      string       `json:"target"`
+	Name        string       `json:"name"`
+	SameDisk    bool         `json:"same_disk"`
+	Last        *Listed      `json:"last"`  // nil: there is no backup
+	Proof       *ProofStatus `json:"proof"` // nil: nothing was proven yet
+	Generations int          `json:"generations"`
+	Bytes       int64        `json:"bytes"` // that the target holds of this project
+	NextToGo    []string     `json:"next_to_go"`
+	Problems    []string     `json:"problems"`
+	// Aside are what restores have replaced and .decree/backup has, where that is not the target.
+	Aside []string `json:"aside,omitempty"`
+	// Lost are older generations of which a part is missing or damaged. No backup can mend them.
+	Lost []string `json:"unprovable,omitempty"`
+}
+
+// ProofStatus is the newest proof.
+type ProofStatus struct {
+	At         time.Time `json:"at"`
+	Generation string    `json:"generation"`
+	Files      int       `json:"files"`
+	Of         int       `json:"of"`
+	Whole      bool      `json:"whole"`
+	OK         bool      `json:"ok"`
+	Text       string    `json:"text"` // for people
+}
+
 // Status is what stands there and how safe it is. site is the project's.
 func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (*Status, error) {
 	s := &Status{Target: p.Target.String(), Name: p.Name, NextToGo: []string{}, Problems: []string{}, SameDisk: SameDisk(p.Target, site)}
@@ -89,9 +117,7 @@ func (p *Place) judgeThere(ctx context.Context, s *Status, known Remembered, sit
 
 // known is what the store remembers of the target, as far as that is about what stands there now.
 func (p *Place) known(site *project.Site) (r Remembered) {
-	if site.Store != nil {
-		r = ReadMemory(site.Store).Targets[p.Target.String()]
-	}
+	r = recall(site.Store, p.Target.String())
 	if p.Manifest != nil {
 		r.Timestamp = p.Manifest.Timestamp
 	}
@@ -102,10 +128,7 @@ func (p *Place) known(site *project.Site) (r Remembered) {
 // nil where there never was anything.
 func Unreached(site *project.Site, target, name string, why error, now time.Time) *Status {
 	s := &Status{Target: target, Name: name, NextToGo: []string{}, Problems: []string{}}
-	var known Remembered
-	if site.Store != nil {
-		known = ReadMemory(site.Store).Targets[target]
-	}
+	known := recall(site.Store, target)
 	s.Last = known.last()
 	if why != nil {
 		s.problem("%v", why)

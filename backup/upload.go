@@ -110,29 +110,47 @@ func (u *upload) abort() {
 	_ = u.ending.Wait()
 }
 
-// put writes a new content; one that is there is replaced.
-func put(ctx context.Context, t target.Target, name string, r io.Reader) error {
+// writeNew writes a new content, and returns its hash and length, also where fs.ErrExist says that its name is taken.
+func writeNew(ctx context.Context, t target.Target, name string, write func(io.Writer) error) (sum tree.Hash, size int64, err error) {
 	u, err := t.Create(ctx, name)
 	if err != nil {
-		return err
+		return sum, 0, err
 	}
 	defer u.Abort() //nolint:errcheck // after Commit it does nothing
-	if _, err := io.Copy(u, r); err != nil {
-		return err
+	h := sha256.New()
+	n := &counter{w: io.MultiWriter(u, h)}
+	if err := write(n); err != nil {
+		return sum, 0, err
 	}
-	err = u.Commit(ctx, name)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
+	return tree.Hash(h.Sum(nil)), n.n, u.Commit(ctx, name)
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// put writes a content; one that is there is replaced.
+func put(ctx context.Context, t target.Target, name string, r io.ReadSeeker) error {
+	for {
+		_, _, err := writeNew(ctx, t, name, func(w io.Writer) error {
+			_, err := io.Copy(w, r)
+			return err
+		})
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := t.Delete(ctx, name); err != nil {
+			return err
+		}
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
 	}
-	if err := t.Delete(ctx, name); err != nil {
-		return err
-	}
-	s, ok := r.(io.Seeker)
-	if !ok {
-		return err
-	}
-	if _, err := s.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	return put(ctx, t, name, r)
 }

@@ -284,17 +284,6 @@ func (w *whole) add(ctx context.Context, name string, h tree.Hash) error {
 	return err
 }
 
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
-}
-
 // zipWriter writes a zip of a generation, all of whose files have the generation's time. It takes no name that a reader refuses.
 type zipWriter struct {
 	*zip.Writer
