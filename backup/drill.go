@@ -35,6 +35,7 @@ type drill struct {
 	c       *contents
 	scratch disk.Dir
 	proof   Proof
+	lacks   map[tree.Hash]bool // contents without which the generation was made
 	seen    map[tree.Hash]bool // contents that were restored, or could not be
 }
 
@@ -54,7 +55,7 @@ func Drill(ctx context.Context, o Options, whole bool) (*Proof, error) {
 	if err := Unreadable(ctx, o.Target, place.Name); err != nil {
 		return nil, err
 	}
-	d := &drill{o: o, place: place, m: place.Manifest, seen: map[tree.Hash]bool{}}
+	d := &drill{o: o, place: place, m: place.Manifest, lacks: setOf(place.Manifest.Missing, place.Manifest.Forgotten), seen: map[tree.Hash]bool{}}
 	newest, err := o.newestProof(ctx, place)
 	if err != nil {
 		return nil, err
@@ -83,11 +84,7 @@ func (d *drill) run(ctx context.Context, from string) (err error) {
 		return err
 	}
 	d.scratch = scratch
-	defer func() {
-		if rerr := remove(); err == nil {
-			err = rerr
-		}
-	}()
+	defer func() { err = cmp.Or(err, remove()) }()
 	d.stale()
 	if err = d.checkCurrent(ctx); err != nil {
 		return err
@@ -213,7 +210,7 @@ func (d *drill) tree(ctx context.Context, root tree.Hash) error {
 	}
 	files, size := d.proof.Of+sampleFiles, d.proof.Bytes+sampleBytes
 	for _, some := range []bool{true, false} {
-		r := tree.Reader{From: objects{ctx, d.c}, Skip: func(e *tree.DamagedError) bool { return d.lacks(e.Hash) }}
+		r := tree.Reader{From: objects{ctx, d.c}, Skip: func(e *tree.DamagedError) bool { return d.lacks[e.Hash] }}
 		err := r.Walk(root, func(dir []byte, _ tree.Hash) bool {
 			return len(dir) == 0 || !some || seed(d.proof.Generation, string(dir))%2 == 0
 		}, func(path []byte, n *tree.Node) error {
@@ -235,7 +232,7 @@ func (d *drill) tree(ctx context.Context, root tree.Hash) error {
 			return err
 		case err != nil:
 			object := root
-			if told := (*tree.DamagedError)(nil); errors.As(err, &told) {
+			if told, ok := errors.AsType[*tree.DamagedError](err); ok {
 				object = told.Hash
 			}
 			d.broken(fmt.Sprintf("tree %s", root), object, err)
@@ -243,11 +240,6 @@ func (d *drill) tree(ctx context.Context, root tree.Hash) error {
 		}
 	}
 	return nil
-}
-
-// lacks says whether the generation was made without a content.
-func (d *drill) lacks(h tree.Hash) bool {
-	return slices.Contains(d.m.Missing, h) || slices.Contains(d.m.Forgotten, h)
 }
 
 // seed is a number that a generation's name and a path always lead to.
@@ -264,7 +256,7 @@ func (d *drill) file(ctx context.Context, name FileName) error {
 
 // content restores a content to a file in scratch and reads that again.
 func (d *drill) content(ctx context.Context, name string, h tree.Hash, size int64) error {
-	if d.seen[h] || d.lacks(h) {
+	if d.seen[h] || d.lacks[h] {
 		return nil
 	}
 	d.seen[h] = true

@@ -424,8 +424,7 @@ func (mk *making) notMade(err error) error {
 	if mk.place.Manifest != nil {
 		state = "the backup of " + mk.place.Manifest.Generation() + " stands as it was, and no new one was made"
 	}
-	var e *project.Error
-	if errors.As(err, &e) && e.State != "" {
+	if e, ok := errors.AsType[*project.Error](err); ok && e.State != "" {
 		return err
 	}
 	advice := "mend that, and run 'decree backup' again, which uses or removes what was sent already"
@@ -444,8 +443,8 @@ func (mk *making) notMade(err error) error {
 
 // inStore says whether an error is about a file of the store.
 func (mk *making) inStore(err error) bool {
-	var e *fs.PathError
-	return errors.As(err, &e) && strings.HasPrefix(e.Path, mk.o.Recorder.Project().StorePath+"/")
+	e, ok := errors.AsType[*fs.PathError](err)
+	return ok && strings.HasPrefix(e.Path, mk.o.Recorder.Project().StorePath+"/")
 }
 
 // claim makes the marker of a place that has none: a generation's own manifest.json that has none beside it tells then that both were lost, not that the

@@ -215,16 +215,15 @@ func (m *matching) withFile(root disk.Dir, name string, each func(string, disk.F
 		return nil
 	}
 	err = each(name, in, st.Size)
-	var refused *PluginError
-	switch {
-	case in.err != nil:
+	if in.err != nil {
 		m.unread(name, in.err)
-	case errors.As(err, &refused):
-		m.wrong = append(m.wrong, refused.Reason)
-	default:
-		return err
+		return nil
 	}
-	return nil
+	if refused, ok := errors.AsType[*PluginError](err); ok {
+		m.wrong = append(m.wrong, refused.Reason)
+		return nil
+	}
+	return err
 }
 
 // noted is a file that remembers why it could not be read.

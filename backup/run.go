@@ -101,10 +101,6 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 
 // pluginFiles puts the plugins' files into the generation, and returns who did all that it is for.
 func (o Options) pluginFiles(plugins []project.Plugin, failed []*PluginError, put func(string, io.Reader, int64) error) (done []string, all []*PluginError, err error) {
-	bad := map[string]bool{}
-	for _, f := range failed {
-		bad[f.Plugin] = true
-	}
 	for _, plugin := range plugins {
 		err := eachPluginFile(o.Recorder.Project().Dir, plugin, func(name string, f disk.File, size int64) error {
 			as := path.Join(pluginsPart, plugin.Name, name)
@@ -113,15 +109,12 @@ func (o Options) pluginFiles(plugins []project.Plugin, failed []*PluginError, pu
 			}
 			return put(as, f, size)
 		})
-		var f *PluginError
-		switch {
-		case errors.As(err, &f):
+		if f, ok := errors.AsType[*PluginError](err); ok {
 			failed = append(failed, f)
-			bad[plugin.Name] = true
-		case err != nil:
+		} else if err != nil {
 			return nil, nil, err
 		}
-		if !bad[plugin.Name] {
+		if !slices.ContainsFunc(failed, func(f *PluginError) bool { return f.Plugin == plugin.Name }) {
 			done = append(done, plugin.Name)
 		}
 	}

@@ -256,8 +256,7 @@ func (o *overlay) at(path tree.Path) (state, error) {
 		return o.state(o.get(path)), nil
 	}
 	entry, err := o.tree.Look(path)
-	var link *worktree.LinkError
-	if errors.As(err, &link) && o.replaced(link.At) {
+	if link, ok := errors.AsType[*worktree.LinkError](err); ok && o.replaced(link.At) {
 		// The link is in the place of a directory that comes back: what lies
 		// behind it is not the tree's, so nothing is here yet.
 		entry, err = nil, nil

@@ -250,8 +250,7 @@ func look(ctx context.Context, rec *recorder.Recorder, q Request, show func(p *p
 		return show(p, s.seen)
 	}}
 	res, err := operations[q.Operation](ctx, rec, a)
-	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) && len(marks.marks) > 0 && q.chooses() && !slices.ContainsFunc(conflict.Items, func(it plan.Item) bool { return marks.covers(it.Path) }) {
+	if conflict, ok := errors.AsType[*recorder.ConflictError](err); ok && len(marks.marks) > 0 && q.chooses() && !slices.ContainsFunc(conflict.Items, func(it plan.Item) bool { return marks.covers(it.Path) }) {
 		// Nobody wants what is in the way.
 		for _, it := range conflict.Items {
 			a.exclude = append(a.exclude, it.Path)

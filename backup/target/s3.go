@@ -24,6 +24,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // objects is a target in a bucket of S3's, or of another server that speaks like it.
@@ -226,20 +227,17 @@ func passes(err error) bool {
 
 // cut says whether an error is the connection's, and not for good.
 func cut(err error) bool {
-	var dns *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &certificate) || errors.As(err, &unknown) || errors.Is(err, context.Canceled) {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	if ok && dns.IsNotFound || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || errors.Is(err, context.Canceled) {
 		return false
 	}
-	var e *url.Error
 	var n net.Error
 	if errors.As(err, &n) {
 		if _, bare := n.(syscall.Errno); bare { //nolint:errorlint // it looks like an error of the network's, and is one of a disk
 			n = nil
 		}
 	}
-	return errors.As(err, &e) || n != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	return errors.As(err, new(*url.Error)) || n != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
@@ -264,8 +262,7 @@ func (s *objects) say(name string, err error) error {
 	case known && !passes(err):
 		return fmt.Errorf("%s: the server says: %s (%s)", name, answer.Message, answer.Code)
 	}
-	var dns *net.DNSError
-	if passes(err) || errors.As(err, &dns) {
+	if passes(err) || errors.As(err, new(*net.DNSError)) {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return fmt.Errorf("%s: %w", name, err)
@@ -483,7 +480,7 @@ func (s *objects) Swap(ctx context.Context, name string, data []byte, was Versio
 	} else {
 		opts.SetMatchETag(string(was))
 	}
-	info, err := s.put(ctx, key, bytes.NewReader(data), int64(len(data)), sum(data), opts)
+	info, err := s.put(ctx, key, bytes.NewReader(data), int64(len(data)), tree.Sum(data).String(), opts)
 	if err == nil {
 		return Version(info.ETag), nil
 	}

@@ -67,11 +67,6 @@ func (f *spool) Close() error {
 	return err
 }
 
-func sum(data []byte) string {
-	h := sha256.Sum256(data)
-	return hex.EncodeToString(h[:])
-}
-
 // objectUpload is an object that is sent when it is whole.
 type objectUpload struct {
 	s  *objects

@@ -253,8 +253,7 @@ func (t *remoteDirectory) List(ctx context.Context, prefix string, each func(Obj
 			_, err := t.at(c, dir+"/x", false)
 			return err
 		})
-		var other *nameError
-		if isMissing(err) || errors.As(err, &other) {
+		if isMissing(err) || errors.As(err, new(*nameError)) {
 			return nil
 		}
 		if err != nil {
