@@ -27,10 +27,10 @@ func (p *Place) marked() bool {
 
 var errNoManifest = &formatError{manifestFile, "it is missing"}
 
-// confirm says which manifest is the true one where manifest.json is not what the marker says was written there, or where why says that it
-// cannot be read: a generation keeps a copy of its own, in current/ or, on a target that has none, in its zip. That of the newest one there
-// takes the place of manifest.json, unless it is older than that or says the same of its generation. What the next backup
-// commits is made of it.
+// confirm decides which manifest is the true one where manifest.json is not what the marker says was written there,
+// or, as why says, cannot be read. Each generation keeps a copy of its own manifest: in current/, or in its zip. The
+// copy of the newest generation takes the place of manifest.json, unless the copy is older, or says the same of its
+// generation. The next backup commits what was found.
 func (p *Place) confirm(ctx context.Context, why error) error {
 	if errors.As(why, new(*newerError)) {
 		return p.broken(why, "")

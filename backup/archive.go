@@ -84,9 +84,10 @@ func (p *Place) isLargeZipOf(ctx context.Context, of *Manifest) (bool, error) {
 	return isZipOf(p.archive(ctx, of.Generation(), size), size, of)
 }
 
-// zipAnew writes the zip of a generation in the place of one that is missing or was changed, the old one. There is no moment without
-// one, and what another backup has put there meanwhile stays; but where one of them is too large to be held, the old one is removed first: no
-// target replaces such a one on a condition, and a death between the two leaves one that is missing, which the next backup makes anew.
+// zipAnew writes the zip of a generation in the place of old, which is missing or was changed. The replacement is
+// conditional: at no moment is there no zip, and what another backup has put there meanwhile stays. A zip that is too
+// large to be held in memory cannot be replaced like that on any target, so then the old one is removed first; after
+// a death between the two the next backup makes the missing zip anew.
 func (p *Place) zipAnew(ctx context.Context, m *Manifest, c writer, old oldZip) (g Generation, err error) {
 	g = m.generation()
 	name := p.archiveName(m.Generation())
@@ -236,8 +237,8 @@ func (mk *making) archive(ctx context.Context) error {
 	}
 }
 
-// keepsZip says whether the zip of a generation, if there is one already, may stay, and else what was read of it: one that was changed or
-// lost is made anew. Who has no key to read it knows of no damage.
+// keepsZip says whether the zip that a generation has already may stay. One that was changed or lost is made anew,
+// and old is what was read in its place. Without the key to read a zip no damage of it is known, and it stays.
 func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, old oldZip, err error) {
 	g, made := mk.m.Others[generation]
 	if !made {
@@ -261,8 +262,9 @@ func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, o
 	return false, old, nil
 }
 
-// zipLeft is the zip of a generation that a backup has written which was not acknowledged, with other bytes than this one would have: as of another decree,
-// or since contents were lost then that are back. A sound one is taken, and what is none is replaced.
+// zipLeft takes over the zip that a backup which was not acknowledged has left under the generation's name. Its bytes
+// may be others than this backup would write, as when another version of decree wrote it, or when contents were lost
+// then that are back now. A sound zip stays, anything else is replaced.
 func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err error) {
 	old, err := mk.place.readZip(ctx, m.Generation())
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"decree/tree"
 )
 
-// keepBefore keeps what is here as an archive that needs nothing else, in the target, unless that has failed with err before, else aside.
+// keepBefore keeps what is here as an archive that needs nothing else: in the target, or aside where the target does
+// not take it. err is why the target is known not to take it, nil where that was not tried yet.
 func (o Options) keepBefore(ctx context.Context, err error, aside func() (target.Target, error)) (where string, _ error) {
 	if err == nil {
 		where, err = o.keepIn(ctx)

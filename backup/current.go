@@ -34,8 +34,8 @@ func (p *Place) hasCurrent() bool {
 // plainSize is the length of a file, in bytes, up to which current/ and the zips have it.
 const plainSize = 1 << 20
 
-// makeCurrent makes current/. Where nobody can be kept from writing there at once, two backups may take each other's files away: then
-// it stays as it is, of which readers take what has the right hash, until the next one.
+// makeCurrent makes current/ anew. On a target without a lock two backups may remove each other's files: then
+// current/ stays as it is until the next backup, and readers take from it what has the right hash.
 func (mk *making) makeCurrent(ctx context.Context) error {
 	s, ok := mk.o.Target.(target.Shelf)
 	if !ok {

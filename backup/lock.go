@@ -97,8 +97,8 @@ func (o Options) lockIn(ctx context.Context, l target.Locker, name string) (func
 	}
 }
 
-// hold takes the lock of the project's directory in the target before that of the project, as a backup does: who waits for it the other way
-// round has others wait, and two of them wait for each other.
+// hold takes the lock of the project's directory in the target before the project's own lock, in the order in which a
+// backup takes them: two commands that took them in different orders would wait for each other.
 func (o Options) hold(ctx context.Context) error {
 	o.Tell = func(string) {} // it is said when the directory is used
 	_, _, err := o.openPlace(ctx)

@@ -48,7 +48,8 @@ type Made struct {
 	NewBytes int64 // of the packs that were sent
 	// Lost says what records name, or the log held, and the store has lost, so that the generation does not have it: a sentence each.
 	Lost []string
-	// Older is that the target was older than what had been acknowledged there, and what came of that; "" where it was not.
+	// Older says that what the target had was older than what had been acknowledged there, and what was done about
+	// that; "" where it was not.
 	Older string
 }
 
@@ -447,8 +448,8 @@ func (mk *making) inStore(err error) bool {
 	return ok && strings.HasPrefix(e.Path, mk.o.Recorder.Project().StorePath+"/")
 }
 
-// claim makes the marker of a place that has none: a generation's own manifest.json that has none beside it tells then that both were lost, not that the
-// first backup has died.
+// claim writes the marker, where there is none, before any manifest.json: a generation's copy of its manifest without
+// a marker beside it then means that both were lost, not that the first backup died.
 func (mk *making) claim(ctx context.Context) error {
 	if mk.place.Manifest != nil || mk.place.Marker != nil {
 		return nil

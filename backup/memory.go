@@ -86,8 +86,8 @@ func ReadMemory(store disk.Dir) Memory {
 // recall is what a store remembers of one target.
 func recall(store disk.Dir, target string) Remembered { return ReadMemory(store).Targets[target] }
 
-// readMemory is ReadMemory for who writes, or relies on what is remembered: with an error of reading there may be more than nothing.
-// What is no memory at all has nothing to keep, and is begun anew.
+// readMemory is ReadMemory for a caller that writes, or relies on what is remembered: an error says that more may be
+// remembered than could be read. A file that is no memory at all has nothing to keep, and is begun anew.
 func readMemory(store disk.Dir) (Memory, error) {
 	m := Memory{Version: Version}
 	if store == nil {

@@ -72,8 +72,9 @@ func (p *Place) packContents(ctx context.Context, packs map[tree.Hash]int64, at 
 	return c, nil
 }
 
-// add takes the objects of a pack by its index or, where that is missing, damaged or another pack's, by the pack itself, which is read whole
-// first where that may be another's bytes: where it is not known how long it was, or its own index is of another length.
+// add takes the objects of a pack from its index or, where that is missing, damaged or another pack's, from the pack
+// itself. The pack is then read whole first, to compare its hash, unless its length is known to be right; an index
+// that is for another length casts doubt on that.
 func (c *contents) add(ctx context.Context, pack tree.Hash, size int64, known bool) error {
 	index, err := readAll(ctx, c.p.Target, c.p.indexName(pack), maxHeaders)
 	if err == nil {
@@ -109,8 +110,8 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64, known bo
 	return err
 }
 
-// ofPack compares the header of the last block, whose place comes of all before it, with what the pack has there: all indexes look alike that
-// do not say which pack they are of.
+// ofPack compares the last header of an index that does not say which pack it is of with what the pack has in that
+// place. Where the last block lies follows from all headers before it, so that another pack's index is found out.
 func (c *contents) ofPack(ctx context.Context, pack tree.Hash, headers []byte) error {
 	var last store.Packed
 	if err := store.ReadHeaders(headers, func(o store.Packed) { last = o }); err != nil {

@@ -85,7 +85,8 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 	return nil, err
 }
 
-// unrecorded refuses to take the place of what somebody has recorded while a backup was looked at that was to come where nothing is.
+// unrecorded refuses a restore that was to come where nothing is, when somebody has recorded something there since
+// the backup was looked at.
 func unrecorded(h *history.History) error {
 	empty, err := h.Empty()
 	if err == nil && !empty {

@@ -86,8 +86,8 @@ func (u *upload) finish(to target.Upload, sum tree.Hash, n int64, headers []byte
 	return nil
 }
 
-// clear makes room where something of a pack's name is not its bytes, or cannot be read here to see that: a
-// damaged one that is sent again, or one that an encrypting writer left which died.
+// clear deletes what already has the pack's name and is not its bytes: a damaged pack that is sent again, or one that
+// an encrypting writer left which died, and which nothing here can read.
 func (u *upload) clear(name string, sum tree.Hash, n int64) error {
 	if _, there := u.have[name]; !there {
 		return nil

@@ -241,8 +241,8 @@ func (o *overlay) verdict(path tree.Path) Verdict {
 	return ""
 }
 
-// share has the item of a path of which nothing is planned yet hold e, which is held anyway, where
-// the tree has the same.
+// share saves memory where the tree has at path what e says: the path's item then holds e, which is held elsewhere
+// anyway, in place of an equal copy. Nothing is planned of the path yet.
 func (o *overlay) share(path tree.Path, e *tree.Entry) {
 	it := o.get(path)
 	if it.stage == found && it.From != nil && e != nil && *it.From == *e {
@@ -299,9 +299,9 @@ func (o *overlay) set(path tree.Path, s state, v Verdict) {
 	it.To, it.content, it.stage = s.entry, s.content, planned
 }
 
-// byWeight are the verdicts to which several sources may come about one path: the heaviest, here the last, is the plan's.
-// A conflict is never softened by a later source, an edit that is overwritten is asked about though another source
-// moves the path on, and a move is not forgotten because there is nothing more to do.
+// byWeight are the verdicts that several sources may give one path, from the lightest to the heaviest, which is the
+// plan's. So a later source never softens a conflict, an edit that is overwritten is asked about although another
+// source moves the path on, and a move is not forgotten because the next source has nothing to do.
 var byWeight = []Verdict{Done, Left, Move, Merged, Marked, Forced, Kept, Edited}
 
 // note records the verdict on path, unless it has a heavier one.

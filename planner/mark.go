@@ -43,7 +43,7 @@ func (q Request) checkMarks() error {
 	return nil
 }
 
-// withPaths has marks be the PATHs of what asks about no pieces.
+// withPaths turns the marks into paths for an operation that asks about no pieces.
 func (q Request) withPaths() Request {
 	if q.chooses() {
 		return q
@@ -133,7 +133,7 @@ func (m *marking) covers(path tree.Path) bool {
 	return false
 }
 
-// unmet refuses marks of which the plan has nothing: what was marked would not be done, unsaid.
+// unmet refuses marks of which the plan has nothing: else what was marked would silently not be done.
 func (m *marking) unmet(q Request, p *plan.Plan) error {
 	if !q.chooses() {
 		return nil // the operation refuses PATHs that it does not know

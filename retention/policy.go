@@ -179,8 +179,8 @@ type bucket struct {
 	seen []string
 }
 
-// take is given records newest first by their order. By their time one from long ago can come between, where
-// the clock was wrong for a while.
+// take is given the records newest first by their order. Their times may be out of that order, where the clock was
+// wrong for a while.
 func (b *bucket) take(t time.Time) (in string, first bool) {
 	in = b.of(t)
 	if len(b.seen) >= b.n || slices.Contains(b.seen, in) {

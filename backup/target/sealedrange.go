@@ -21,7 +21,7 @@ const keptHeads = 128
 
 func (h *head) lastAt() int64 { return h.size - int64(len(h.last)) }
 
-// forgetHead is for a name that has another content now, or may have.
+// forgetHead drops what is kept of a file that has another content now, or may have.
 func (e *encrypted) forgetHead(sealed string) {
 	e.filesMu.Lock()
 	defer e.filesMu.Unlock()

@@ -222,8 +222,8 @@ func (t *remoteDirectory) directory(c *sftp.Client, dir string, create bool) err
 	return nil
 }
 
-// unknown is what all directories are once some have been moved.
-func (t *remoteDirectory) unknown() {
+// forgetDirectories forgets which directories are known, after some have been moved.
+func (t *remoteDirectory) forgetDirectories() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.known)
@@ -702,7 +702,7 @@ func removeAll(c *sftp.Client, full string) error {
 
 // Clear removes a directory.
 func (t *remoteDirectory) Clear(ctx context.Context, name string) error {
-	defer t.unknown()
+	defer t.forgetDirectories()
 	return t.with(ctx, func(c *sftp.Client) error {
 		full, err := t.at(c, name, false)
 		if isMissing(err) {
@@ -756,7 +756,7 @@ func (t *remoteDirectory) Link(ctx context.Context, old, name string) error {
 // Exchange exchanges two directories by three renames. A death between them leaves one of them under a
 // name of unfinished uploads.
 func (t *remoteDirectory) Exchange(ctx context.Context, name, with string) error {
-	defer t.unknown()
+	defer t.forgetDirectories()
 	c, err := t.connected(ctx)
 	if err != nil {
 		return t.say(err)
