@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"decree/backup/target"
@@ -50,10 +51,10 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 		unsound = setOf(proofs[n-1].Damaged)
 	}
 	lengths := p.packs()
-	for _, v := range verdicts(dated, keep) {
+	for _, v := range slices.Backward(verdicts(dated, keep)) {
 		l := p.listed(v.Name, there, lengths, unsound)
 		l.KeptBy = append([]string{}, v.KeptBy...)
-		out = append([]Listed{l}, out...)
+		out = append(out, l)
 	}
 	return out, nil
 }

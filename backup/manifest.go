@@ -333,5 +333,3 @@ func parseMarker(data []byte) (m Marker, err error) {
 }
 
 const day = 24 * time.Hour
-
-func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }

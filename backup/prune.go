@@ -125,8 +125,7 @@ func (p *Place) removePacks(ctx context.Context, out *Prune, going []tree.Hash, 
 	if len(going) == 0 {
 		return nil
 	}
-	left := map[tree.Hash]string{}
-	maps.Copy(left, m.Condemned)
+	left := maps.Clone(m.Condemned)
 	for _, h := range going {
 		if err := p.remove(ctx, out, p.packName(h)); err != nil {
 			return err
@@ -191,7 +190,7 @@ func (p *Place) removeUnlisted(ctx context.Context, out *Prune) error {
 }
 
 func olderThanADay(since string, o Options) bool {
-	t, err := parseTime(since)
+	t, err := time.Parse(time.RFC3339, since)
 	return err == nil && o.Now().Sub(t) >= day
 }
 

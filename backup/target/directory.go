@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -283,9 +284,7 @@ func (u *fileUpload) Commit(_ context.Context, name string) error {
 	if err == nil {
 		err = u.Sync()
 	}
-	if cerr := u.File.Close(); err == nil {
-		err = cerr
-	}
+	err = cmp.Or(err, u.File.Close())
 	u.File = nil
 	if err == nil {
 		err = u.dir.RenameNew(u.temp, u.dir, path.Base(name))
@@ -476,10 +475,7 @@ func (t *Directory) Write(_ context.Context, name string, r io.Reader) error {
 		return err
 	}
 	_, err = io.Copy(f, r)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return cmp.Or(err, f.Close())
 }
 
 // Link makes a hard link.

@@ -3,6 +3,7 @@ package target
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -421,10 +422,7 @@ func (t *remoteDirectory) finish(c *sftp.Client, f *sftp.File) error {
 	if _, ok := c.HasExtension("fsync@openssh.com"); ok {
 		err = f.Sync()
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return cmp.Or(err, f.Close())
 }
 
 // link gives a file another name, which must be new. The server does not say why it refuses, so that is looked at; and
@@ -523,10 +521,7 @@ func (t *remoteDirectory) swap(ctx context.Context, c *sftp.Client, name string,
 	}
 	defer c.Remove(temp) //nolint:errcheck // Tidy does it later
 	_, err = io.Copy(f, bytes.NewReader(data))
-	if ferr := t.finish(c, f); err == nil {
-		err = ferr
-	}
-	if err != nil {
+	if err = cmp.Or(err, t.finish(c, f)); err != nil {
 		return err
 	}
 	return t.succeed(ctx, c, name, full, temp, was, want)
@@ -732,10 +727,7 @@ func (t *remoteDirectory) Write(ctx context.Context, name string, r io.Reader) e
 	if err = f.Chmod(privateFile); err == nil {
 		_, err = io.Copy(f, r)
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return t.say(t.noSpace(c, err))
+	return t.say(t.noSpace(c, cmp.Or(err, f.Close())))
 }
 
 // Link makes a hard link.
