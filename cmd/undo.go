@@ -24,7 +24,7 @@ func (s *session) undoFlags(o *undoOptions, own ...cli.Flag) []cli.Flag {
 	return s.writing(append(own,
 		boolFlag(&o.merge, "merge text files that were edited since, line by line", "merge"),
 		boolFlag(&o.force, "overwrite what was edited since", "force"),
-		boolFlag(&o.skip, "pass over records that edited paths are in the way of", "skip"),
+		boolFlag(&o.skip, "pass over records that edited paths, or those of another user, are in the way of", "skip"),
 		boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
 	)...)
 }
@@ -43,7 +43,7 @@ func (s *session) undoVerb() verb {
 		usage: "take back the newest change, then the one before it",
 		about: `Takes back the newest record that changed the tree and stands, whatever made it: a run, a turn of a coding agent, a publish, an apply, a revert or a restore. Said again it takes back the one before it, and so on; "decree redo" walks the other way. With N it takes back so many at once, all or none, as one record.
 
-As "decree revert" does, it touches only the paths of the records, and only where they still are what the record left. If any was edited since, nothing is changed and all of them are listed: with --merge text files are merged line by line, with --force the edits are overwritten (it asks first), with --skip such a record is passed over and the one before it is taken. With PATHs only these paths are taken back, of the newest records that changed them.
+As "decree revert" does, it touches only the paths of the records, and only where they still are what the record left. If any was edited since, nothing is changed and all of them are listed: with --merge text files are merged line by line, with --force the edits are overwritten (it asks first), with --skip such a record is passed over and the one before it is taken, also where another user's directory keeps its files from being moved. With PATHs only these paths are taken back, of the newest records that changed them.
 
 What was done inside a run belongs to the run. A revert by hand is a change like others: it is undone first, and then what it took back. A record of which nothing is in the tree any more is passed over, which is said; so is one that a revert took back which is passed over itself or was removed from the history.
 

@@ -220,7 +220,7 @@ func moveAdvice(err error) string {
 	if conflict := new(*worktree.ConflictError); errors.As(err, conflict) {
 		for _, c := range (*conflict).Conflicts {
 			if c.OfAnother() {
-				return fmt.Sprintf("%s, or its directory, is another user's, as what a container made: have it deleted or given to you ('sudo chown -R'), and repeat the command; other records can be reverted without that", tree.Quote(c.Path))
+				return fmt.Sprintf("%s, or its directory, is another user's, as what a container made: have it deleted or given to you ('sudo chown -R'), and repeat the command; other records can be reverted without that, and undone with 'decree undo --skip'", tree.Quote(c.Path))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/tree"
+	"decree/worktree"
 )
 
 // UndoOptions are an undo's or redo's.
@@ -19,7 +21,7 @@ type UndoOptions struct {
 	Paths []tree.Path // relative to the root; none: all that the records changed
 
 	Merge, Force bool
-	Skip         bool // pass over records that edited paths are in the way of
+	Skip         bool // pass over records that edited paths, or another user's, are in the way of
 	DryRun, Yes  bool
 	// Confirm asks before edits are overwritten; there are no foreign records.
 	Confirm func(p *plan.Plan, foreign []string) (bool, error)
@@ -105,26 +107,46 @@ func walkVerb(d plan.Direction) string {
 
 func (r *Recorder) walk(ctx context.Context, o UndoOptions, d plan.Direction) (*MoveResult, error) {
 	return r.moving(ctx, walkVerb(d), o.DryRun, func(x *writing) (*MoveResult, error) {
-		chain, unread, err := r.chain()
-		if err != nil {
-			return nil, err
-		}
-		links := chain.Undo
-		if d == plan.Forth {
-			links = chain.Redo
-		}
-		w := r.newWalk(o, d, links)
-		defer w.t.done()
-		for len(w.left) > 0 && w.taken < w.n {
-			if err := w.step(ctx); err != nil {
-				return nil, lookError(err)
+		others := map[tree.Path]bool{}
+		for {
+			known := len(others)
+			res, err := r.walkPast(ctx, x, o, d, others)
+			if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok && o.Skip {
+				for _, c := range conflict.Conflicts {
+					if c.OfAnother() {
+						others[c.Path] = true
+					}
+				}
+			}
+			if len(others) == known {
+				return res, err
 			}
 		}
-		if err := w.mayHide(unread); err != nil {
-			return nil, err
-		}
-		return w.finish(ctx, x)
 	})
+}
+
+// walkPast is walk once, past the records that changed any of others: those paths are another user's to move.
+func (r *Recorder) walkPast(ctx context.Context, x *writing, o UndoOptions, d plan.Direction, others map[tree.Path]bool) (*MoveResult, error) {
+	chain, unread, err := r.chain()
+	if err != nil {
+		return nil, err
+	}
+	links := chain.Undo
+	if d == plan.Forth {
+		links = chain.Redo
+	}
+	w := r.newWalk(o, d, links)
+	w.others = others
+	defer w.t.done()
+	for len(w.left) > 0 && w.taken < w.n {
+		if err := w.step(ctx); err != nil {
+			return nil, lookError(err)
+		}
+	}
+	if err := w.mayHide(unread); err != nil {
+		return nil, err
+	}
+	return w.finish(ctx, x)
 }
 
 // undoing is an undo or redo on its way along the chain.
@@ -141,6 +163,7 @@ type undoing struct {
 	turned map[string]bool
 	done   []history.Link // what is undone or redone, in this order
 	passed []Passed
+	others map[tree.Path]bool // a record that changed any of them is passed over
 }
 
 func (r *Recorder) newWalk(o UndoOptions, d plan.Direction, links []history.Link) *undoing {
@@ -220,6 +243,10 @@ func (w *undoing) take(ctx context.Context, k int, rec *history.Record, d plan.D
 			return nil
 		default:
 			w.left = w.left[k:]
+			return nil
+		}
+		if slices.ContainsFunc(src.Sections, func(s plan.Section) bool { return w.others[s.Path] }) {
+			w.pass(k, "paths that it changed, or their directories, are another user's", false)
 			return nil
 		}
 		if outcome, err = w.plan.Take(ctx, src, d, w.o.Skip); err != nil {
