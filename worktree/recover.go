@@ -82,11 +82,11 @@ func (x *txn) recover(ctx context.Context) (Result, error) {
 	if err := x.openStage(false); err != nil {
 		return 0, err
 	}
-	if x.ext == extDone || x.ext == extUndone {
-		if err := x.emptyOfOthers(ctx); err != nil {
-			return 0, err
-		}
-		return map[string]Result{extDone: Finished, extUndone: RolledBack}[x.ext], nil
+	switch x.ext {
+	case extDone:
+		return Finished, x.emptyOfOthers(ctx, wantTo)
+	case extUndone:
+		return RolledBack, x.emptyOfOthers(ctx, wantFrom)
 	}
 	if x.ext == extJournal {
 		ok, err := x.finish(ctx)
@@ -108,15 +108,36 @@ func (x *txn) recover(ctx context.Context) (Result, error) {
 
 // emptyOfOthers gives back what is somebody's in the slots of a settled
 // transaction: they are removed next, and only what is a step's own may be. What
-// was torn after it had been put back is made whole.
-func (x *txn) emptyOfOthers(ctx context.Context) error {
+// was torn after it had been put back is made whole. Directories have the modes that are wanted already,
+// and get them again: these may forbid us to look into them.
+func (x *txn) emptyOfOthers(ctx context.Context, want wanted) error {
+	if err := x.loosen(ctx); err != nil {
+		return err
+	}
 	if err := x.each(ctx, func(s *facts) bool { return s.hasNew() || s.hasOld() }, x.observe); err != nil {
 		return err
 	}
 	if err := x.each(ctx, func(s *facts) bool { return s.torn }, x.remake); err != nil {
 		return err
 	}
-	return x.giveBackOthers()
+	if err := x.giveBackOthers(); err != nil {
+		return err
+	}
+	return x.upward(ctx, (*facts).ofDir, func(s *step) error {
+		mode, ok := s.mode(want)
+		if !ok || !x.lacksRights(mode) {
+			return nil
+		}
+		d, st, err := x.statDir(s)
+		if err != nil || d == nil {
+			return err
+		}
+		d.release()
+		if st.UID != x.uid || !s.ownMode(st.Mode) {
+			return nil // somebody's since
+		}
+		return x.setMode(s, want)
+	})
 }
 
 // remake brings the old content of a settled step from the store, durably.

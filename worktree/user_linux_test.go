@@ -115,6 +115,38 @@ func TestReadOnlyDirectories(t *testing.T) {
 	require.Greater(t, deaths, 50)
 }
 
+// TestDirectoriesWithoutRights makes directories that their owner may not look into, and dies in between.
+func TestDirectoriesWithoutRights(t *testing.T) {
+	was := files{"a": file("1"), "f2d": file("2"), "open": dir(0o755)}
+	will := files{
+		"a": file("one"), "f2d": dir(0), "open": dir(0o600),
+		"shut": dir(0), "listed": dir(0o600), "holds": dir(0), "holds/f": file("f"), "holds/d": dir(0o600),
+	}
+	for n := 0; ; n++ {
+		fired := false
+		r := newRig(t, was)
+		give(t, r)
+		var moved, settled error
+		asUser(t, func() {
+			r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+			_, moved = r.move(steps(was, will))
+			r.wrap = failAt(n%7, new(bool), writes, disktest.Action{Die: true})
+			_, _, _ = r.recover()
+			r.wrap = nil
+			_, _, settled = r.recover()
+		})
+		require.NoError(t, settled, "step %d", n)
+		r.clean()
+		got := oldOrNew(r, was, will)
+		if !fired {
+			require.NoError(t, moved)
+			require.Equal(t, "new", got)
+			require.Greater(t, n, 50)
+			break
+		}
+	}
+}
+
 // TestUnreadableTargets gives files and directories modes that close them to us.
 func TestUnreadableTargets(t *testing.T) {
 	was := files{"a": file("1"), "d": dir(0o755), "d/x": file("x")}
