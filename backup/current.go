@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"decree/backup/target"
 	"decree/disk"
@@ -67,7 +70,12 @@ func (mk *making) exchangeCurrent(ctx context.Context, s target.Shelf) error {
 		if f.Size > plainSize {
 			continue
 		}
-		if err := mk.putInCurrent(ctx, s, from, path.Join(fresh, string(name)), name, f); err != nil {
+		err := mk.putInCurrent(ctx, s, from, path.Join(fresh, string(name)), name, f)
+		if nameRefused(err) && isAwkward(name) {
+			mk.o.Tell(fmt.Sprintf("%s is in the backup, and not in %s, which cannot hold that name", tree.Quote(string(name)), mk.place.At(currentDir)))
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -148,6 +156,9 @@ func (d *drill) wrongInCurrent(ctx context.Context) (string, error) {
 		}
 		data, err := readAll(ctx, d.o.Target, d.place.At(currentDir, string(name)), plainSize)
 		lost := unusable(err)
+		if err != nil && isAwkward(name) && (nameRefused(err) || errors.Is(err, fs.ErrNotExist)) {
+			continue
+		}
 		if err != nil && !lost {
 			return "", err
 		}
@@ -156,4 +167,12 @@ func (d *drill) wrongInCurrent(ctx context.Context) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// isAwkward says whether some file system that plain files are kept on cannot hold a name: FAT, exFAT and NTFS lack
+// characters, others take only UTF-8, and what encrypts names has shorter ones.
+func isAwkward(name FileName) bool {
+	return !utf8.ValidString(string(name)) || strings.ContainsAny(string(name), `"*:<>?|\`) ||
+		strings.ContainsFunc(string(name), unicode.IsControl) ||
+		slices.ContainsFunc(strings.Split(string(name), "/"), func(part string) bool { return len(part) > 140 })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"decree/backup/target"
 	"decree/disk"
@@ -111,6 +112,11 @@ func readBack(t target.Target, err error) error {
 
 // IsGone says whether an error is that the target is not there.
 func IsGone(err error) bool { return errors.Is(err, target.ErrGone) }
+
+// nameRefused says whether err can be that of a file system that does not take a name.
+func nameRefused(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EILSEQ) || errors.Is(err, syscall.ENAMETOOLONG)
+}
 
 // Explain gives errors of targets a kind and a next step.
 func Explain(err error) error {
