@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"decree/history"
+	"decree/project"
 	"decree/tree"
 )
 
@@ -82,6 +84,9 @@ func (u *run) mendOthers() error {
 	}
 	if names := ownNames(brought); len(names) > 0 {
 		u.say("deleted while the command ran, and written again: %s", some(names))
+	}
+	if ours := slices.DeleteFunc(brought, func(f ownFile) bool { return f.Dir || strings.HasPrefix(f.Path, project.InboxDir+"/") }); u.moved && len(ours) > 0 {
+		u.say("written again, and perhaps not in the commit that git has gone to: %s; then delete them, as git will not write over them", some(ownNames(ours)))
 	}
 	u.runs = now // not before: what failed is tried again
 	return nil

@@ -142,6 +142,7 @@ type run struct {
 	unread []tree.Path     // could not be read before the command, or was too large
 	found  *outside        // what had changed since the last record
 	head   project.GitHead // when it began
+	moved  bool            // it is elsewhere now
 
 	release func() // gives the lease back; nil: there is none
 	freed   bool   // the lock was free for a while: others may have recorded meanwhile
@@ -443,6 +444,7 @@ func (u *run) gitMoved() {
 	} else if moved != "" {
 		u.say("%s", moved)
 	}
+	u.moved = moved != ""
 }
 
 // realPath is the path without links, so that it can be related to the root.
