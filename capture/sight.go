@@ -28,6 +28,7 @@ type Sightings struct {
 	root   disk.Dir
 	cache  *cache
 	steady bool // a directory's times tell of its names
+	moves  bool // its own tell that it was not moved; see disk.FileSystem.MoveTimes
 	dev    uint64
 	before int64
 	dirs   map[tree.Path]sighted
@@ -93,7 +94,8 @@ func (s *Sightings) Look(ctx context.Context, before int64) error {
 		clear(s.dirs)
 	}
 	s.before, s.dev = before, self.Dev
-	s.steady = s.root.FileSystem().Steady
+	fs := s.root.FileSystem()
+	s.steady, s.moves = fs.Steady, fs.MoveTimes
 	if disk.Reading(s.cache.data, func() { err = s.look(ctx, s.root, "", s.cache.root) }) != nil {
 		err = errDamaged
 	}
@@ -137,6 +139,9 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 		s.cache.unload()
 	}
 	self, err := d.Self()
+	if err == nil && !s.old(&self) && s.fixed(dir) {
+		return s.below(ctx, d, dir, b)
+	}
 	if err != nil || !s.old(&self) {
 		return unseen(err)
 	}
@@ -164,6 +169,15 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 			return err
 		}
 	}
+	return s.below(ctx, d, dir, b)
+}
+
+// fixed says whether what is in the directory dir is known to have stood there since the moment by its own change time alone, as in the
+// root, which no name leads to, and in which another program may make files and remove them all the time.
+func (s *Sightings) fixed(dir tree.Path) bool { return dir == "" && s.moves }
+
+// below looks at the directories that the cache has in the directory d.
+func (s *Sightings) below(ctx context.Context, d disk.Dir, dir tree.Path, b block) error {
 	for i := range b.count() {
 		if b.kind(i) != kDir {
 			continue
@@ -183,7 +197,7 @@ func (s *Sightings) child(ctx context.Context, d disk.Dir, dir tree.Path, at ref
 		return unseen(err)
 	}
 	defer c.Close()
-	if old, err := s.stillOld(d); !old || err != nil {
+	if old, err := s.stillOld(d); !old && !s.fixed(dir.Parent()) || err != nil {
 		return err
 	}
 	return s.look(ctx, c, dir, at)

@@ -21,9 +21,10 @@ type sight struct {
 // A base tells what of the root is still what it was when the run began.
 type base struct {
 	moment
-	dev   uint64 // the root's device; of its file system alone the clock is known
-	fs    string // the root's disk.FileSystem.ID: subvolumes below have other devices
-	moves bool   // what is moved gets a new change time; see disk.FileSystem.MoveTimes
+	dev   uint64     // the root's device; of its file system alone the clock is known
+	fs    string     // the root's disk.FileSystem.ID: subvolumes below have other devices
+	moves bool       // what is moved gets a new change time; see disk.FileSystem.MoveTimes
+	names *nameWatch // of the root; nil: nobody has watched
 	// setBack is asked after everything else was looked at; see Layer.setBack.
 	setBack func() bool
 }
@@ -43,8 +44,8 @@ func (s *sight) sameRules() (ok bool, err error) {
 //
 // Where something is, two things are asked. Its change time must be from before the run: then
 // its content and its mode are what they were. And it must stand where it stood then, which
-// means that neither it nor a directory above it, up to the root, was moved here since. Two kinds
-// of change times tell that:
+// means that neither it nor a directory above it, up to the root, was moved here since. Of the names in the root
+// itself the system tells who made the layer (nameWatch); else two kinds of change times tell it:
 //
 //   - that of the directory that it is in: if it is from before the run, no name in that directory
 //     was made, taken away or given to something else since;
@@ -62,7 +63,7 @@ func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 		return false, nil
 	}
 	stood, ok, err := b.untouched(s, name, seen)
-	for ; ok && err == nil && s != nil; s = s.up {
+	for ; ok && err == nil && s != nil; name, s = s.name, s.up {
 		if s.dir == nil {
 			stood, ok, err = b.absentDir(s)
 			continue
@@ -70,6 +71,7 @@ func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 		var self disk.Info
 		self, err = s.dir.Self()
 		old := b.old(s.dir, "", &self)
+		stood = stood || s.up == nil && b.names.untouched(name)
 		ok, stood = old || stood && b.shares(s.dir, "", &self), old && b.tells(s.up, &self)
 	}
 	return ok && err == nil && !b.setBack(), err

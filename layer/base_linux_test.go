@@ -2,7 +2,9 @@ package layer_test
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ import (
 // TestBaseBesideOthers: what the user does to the names of a directory says nothing of the
 // old files in it, where the file system changes the change time of whatever is moved;
 // the names that are not there, and what is in a directory that may have been put in the
-// place of another, count as before.
+// place of another, count as before. Who made the layer knows of each name in the root itself whether it was touched.
 func TestBaseBesideOthers(t *testing.T) {
 	e := []string{"d/e/f", "d/e/gone", "d/e/new"}
 	all := append(slices.Clone(e), "z")
@@ -40,6 +42,15 @@ func TestBaseBesideOthers(t *testing.T) {
 		`mv other/d/e/f d/e/f`:                       {"d/e/f", "d/e/new"},
 		`rm y; mv other/d/e/f y`:                     {"y", "z"},
 		`mv d/e x; mv other/d/e d/e`:                 append(slices.Clone(e), "z"),
+	}
+	unsettledInTheRoot := map[string][]string{ // where who made the layer knows more
+		`echo u >u`:                   nil,
+		`echo u >u; echo u >d/u`:      nil,
+		`echo u >u; echo u >d/e/user`: {"d/e/new"},
+		`mv d x; mv x d`:              e,
+		`exchange d other/d`:          e,
+		`rm y; mv other/d/e/f y`:      {"y"},
+		`mv d/e x; mv other/d/e d/e`:  e,
 	}
 	rules := func(path tree.Path) (*tree.Entry, bool) { return nil, strings.HasSuffix(string(path), "ignore") }
 	for _, kind := range []string{"", "ext4", "tmpfs", "btrfs", "xfs"} {
@@ -64,15 +75,57 @@ func TestBaseBesideOthers(t *testing.T) {
 				} else {
 					sh(t, s.root, user)
 				}
-				got := unsettledFiles(t, l, layer.ChangeOptions{Known: rules})
+				watched, whole := unsettledInTheRoot[user]
+				if !whole {
+					watched = want
+				}
+				o := layer.ChangeOptions{Known: rules}
+				byMaker, byAnother := unsettledFiles(t, l, o), unsettledFiles(t, s.anew(l), o)
 				if s.place.Root.FileSystem().MoveTimes {
-					assert.ElementsMatch(t, want, got, user)
+					assert.ElementsMatch(t, watched, byMaker, user)
+					assert.ElementsMatch(t, want, byAnother, user)
 				} else {
-					assert.Subset(t, got, want, user)
+					assert.Subset(t, byMaker, watched, user)
+					assert.Subset(t, byAnother, want, user)
 				}
 			}
 		})
 	}
+}
+
+// TestBaseInABusyRoot: files that another program makes and removes in the root all the time, before the run and beside it,
+// leave all but their own names with a base, the ignore files that are not there among them.
+func TestBaseInABusyRoot(t *testing.T) {
+	const busy = `for n in 1 2 3; do : >journal; rm journal; echo c >c.tmp; mv c.tmp config; done`
+	for _, how := range mechanisms {
+		s := newSite(t)
+		sh(t, s.root, "mkdir -p d/e; echo f >d/e/f; echo y >y; echo c >config")
+		l := s.make("one", how)
+		sh(t, s.root, busy)
+		s.run(l, "echo run >d/e/f; echo n >d/e/new; echo z >z; rm y; echo run >config; echo run >journal")
+		sh(t, s.root, busy)
+		assert.ElementsMatch(t, []string{"config", "journal"}, unsettledFiles(t, l, layer.ChangeOptions{}), "%s", how)
+		assert.ElementsMatch(t, []string{"config", "journal", "d/e/f", "d/e/new", "y", "z"}, unsettledFiles(t, s.anew(l), layer.ChangeOptions{}), "%s", how)
+	}
+}
+
+// TestBaseInAVeryBusyRoot: where more was done than the system tells, or than is remembered, nothing of the root counts as untouched.
+func TestBaseInAVeryBusyRoot(t *testing.T) {
+	s := newSite(t)
+	l := s.make("one", layer.Clone)
+	s.run(l, "echo z >z")
+	touch := func(name string) {
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, name), nil, 0o600))
+		require.NoError(t, os.Remove(filepath.Join(s.root, name)))
+	}
+	for range 1000 {
+		touch("journal")
+	}
+	assert.Empty(t, unsettledFiles(t, l, layer.ChangeOptions{}))
+	for n := range 40_000 {
+		touch("journal" + strconv.Itoa(n))
+	}
+	assert.Equal(t, []string{"z"}, unsettledFiles(t, l, layer.ChangeOptions{}))
 }
 
 // TestBaseInASubvolume: a subvolume of a btrfs has a device of its own and the clock of the rest.
@@ -98,7 +151,7 @@ func TestBaseInASubvolume(t *testing.T) {
 		l := s.make("one", layer.Overlay)
 		s.run(l, "echo run >sub/d/f; rm sub/gone; echo n >sub/d/new; echo z >z")
 		sh(t, s.root, user)
-		assert.ElementsMatch(t, want, unsettledFiles(t, l, layer.ChangeOptions{Known: rules}), user)
+		assert.ElementsMatch(t, want, unsettledFiles(t, s.anew(l), layer.ChangeOptions{Known: rules}), user)
 		id := s.open(s.root + "/sub").FileSystem().ID
 		assert.Equal(t, s.place.Root.FileSystem().ID, id)
 		assert.NotEqual(t, s.open(other).FileSystem().ID, id)

@@ -15,8 +15,8 @@ import (
 )
 
 // TestBase: whatever the user does while the run works, at the path or at a directory
-// above it, what the root then has does not count as what the run began with; and what he
-// does elsewhere changes nothing for it.
+// above it, what the root then has does not count as what the run began with, for who opens the
+// layer anew, as after a death; and what he does elsewhere changes nothing for it.
 func TestBase(t *testing.T) {
 	const run = `echo run >d/e/f; rm d/e/gone; echo n >d/e/new; echo z >z`
 	unsettled := map[string][]string{ // a script of the user's, and the files that have no base then
@@ -51,9 +51,19 @@ func TestBase(t *testing.T) {
 			l := s.make("one", how)
 			s.run(l, run)
 			sh(t, s.root, user)
-			assert.ElementsMatch(t, want, unsettledFiles(t, l, layer.ChangeOptions{}), "%s: %s", how, user)
+			assert.ElementsMatch(t, want, unsettledFiles(t, s.anew(l), layer.ChangeOptions{}), "%s: %s", how, user)
 		}
 	}
+}
+
+// anew is a layer as another process opens it.
+func (s *site) anew(l *layer.Layer) *layer.Layer {
+	s.t.Helper()
+	l.Close()
+	l, err := s.place.Open(filepath.Base(l.Path()))
+	require.NoError(s.t, err)
+	s.t.Cleanup(l.Close)
+	return l
 }
 
 // unsettledFiles are the paths of the changes that are not settled, without directories.

@@ -131,7 +131,7 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 	if l.again != nil && o.Known != nil {
 		w.Known = l.again.since(o.Known)
 	}
-	w.base = base{moment: l.facts.moment, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, setBack: l.setBack}
+	w.base = base{moment: l.facts.moment, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, names: l.names, setBack: l.setBack}
 	name := upperName
 	if l.facts.Mechanism == Clone {
 		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}

@@ -49,7 +49,8 @@
 // tick of the file system's clock, and it and each directory above it stand where they stood
 // then: nobody can set a change time back, and whatever takes a thing's place changes the
 // directory, or, where the file system is known to do that, the thing's own change time (see
-// base.stands). Change.Settled looks, and is asked after the content was read. The ignore files
+// base.stands). In the root itself other programs may make files and remove them all the time: of its names
+// the system tells who made the layer which were touched (see nameWatch). Change.Settled looks, and is asked after the content was read. The ignore files
 // along the way have to be settled too. What somebody has seen before the edit is asked for as
 // ChangeOptions.Known. Of a layer that was entered again, what was touched only then is
 // judged by the moment of that. Where the clock was set back since the layer was made nothing

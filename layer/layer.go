@@ -51,6 +51,7 @@ type Layer struct {
 	again *again      // it was entered; nil: it was not
 	aside bool        // MountAside was called, and LeaveAside not since
 	watch *clockWatch // since it was made, by who made it
+	names *nameWatch  // the same, of the root's
 }
 
 const (
@@ -101,7 +102,7 @@ func (p *Place) Make(name string, how Mechanism, o CloneOptions) (*Layer, error)
 	}
 	dir, err := p.Dir.OpenDir(name)
 	if err == nil {
-		l := &Layer{place: p, dir: dir, name: name, facts: facts{Version: version, Mechanism: how, Boot: p.Boot}, watch: watchClock()}
+		l := &Layer{place: p, dir: dir, name: name, facts: facts{Version: version, Mechanism: how, Boot: p.Boot}, watch: watchClock(), names: watchNames(p.Root)}
 		if err = l.fill(o); err == nil {
 			return l, nil
 		}
@@ -425,6 +426,7 @@ func (l *Layer) Lock() (unlock func() error, err error) { return l.dir.TryLock()
 // Close lets go of the layer and leaves it as it is.
 func (l *Layer) Close() {
 	l.watch.stop()
+	l.names.stop()
 	l.dir.Close()
 }
 
