@@ -643,31 +643,22 @@ func (q *job) editedInPlace(d *dirs, record string) error {
 // acknowledge moves the message to done. One that the routine deleted comes from
 // its record. Another file that has its name now is a message of its own and stays.
 func (q *job) acknowledge(d *dirs, res *Result) (place string, err error) {
-	name, err := q.nowCalled(d)
-	if err != nil {
-		return "", err
-	}
 	err = q.acting(func(note noteActs) error {
-		if err := note(leaves(q.u.Name, name)...); err != nil {
-			return err
-		}
-		place, err = q.toDone(d, res, name)
+		place, err = q.toDone(d, note, res)
 		return err
 	})
 	return place, err
 }
 
-// toDone is acknowledge of the message that is called name in the inbox; "": it is not there.
-func (q *job) toDone(d *dirs, res *Result, name string) (string, error) {
-	if name != "" {
-		t, err := q.takeSame(d, name, q.u.identity)
-		if err != nil {
-			return "", err
-		}
-		if t != nil {
-			as, err := t.moveTo(d.done, name)
-			return path.Join(doneName, as), err
-		}
+// toDone is acknowledge, under the lock of the acts.
+func (q *job) toDone(d *dirs, note noteActs, res *Result) (string, error) {
+	t, err := q.takeUnderWay(d, note)
+	if err != nil {
+		return "", err
+	}
+	if t != nil {
+		as, err := t.moveTo(d.done, t.name)
+		return path.Join(doneName, as), err
 	}
 	if as, err := q.nameIn(d.done); as != "" || err != nil {
 		return path.Join(doneName, as), err
@@ -681,6 +672,21 @@ func (q *job) toDone(d *dirs, res *Result, name string) (string, error) {
 		return "", err
 	}
 	return path.Join(doneName, as), putNew(d.done, as, data)
+}
+
+// takeUnderWay takes the message under way out of the inbox, by the name that it has there by then; nil: it is not there any more. A
+// person may rename it, or save another text in its file, in the moment in which it is taken.
+func (q *job) takeUnderWay(d *dirs, note noteActs) (t *takenOut, err error) {
+	name := q.u.Name
+	for t == nil && name != "" && err == nil {
+		if name, err = q.nowCalled(d); err == nil {
+			err = note(leaves(q.u.Name, name)...)
+		}
+		if name != "" && err == nil {
+			t, err = q.takeSame(d, name, q.u.identity)
+		}
+	}
+	return t, err
 }
 
 // takeSame takes a message out of the inbox; nil where its file is another one now, which
@@ -758,18 +764,7 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 
 // toDead moves the message called name there, and returns its name in dead.
 func (q *job) toDead(d *dirs, note noteActs, name string, rec *history.Record, reason func(as string) string, mark string) (as string, err error) {
-	names := []string{name}
-	if rec != nil {
-		now, err := q.nowCalled(d)
-		if err != nil {
-			return "", err
-		}
-		names = append(names, q.u.Name, now)
-	}
-	if err := note(leaves(names...)...); err != nil {
-		return "", err
-	}
-	t, err := q.takeForDead(d, name, rec)
+	t, err := q.takeForDead(d, note, name, rec)
 	if err != nil {
 		return "", err
 	}
@@ -795,19 +790,18 @@ func (q *job) toDead(d *dirs, note noteActs, name string, rec *history.Record, r
 
 // takeForDead takes a message out of the inbox that goes to dead. rec is of its run, and nil
 // is returned where its routine has deleted it; where it was not begun, that is errGone.
-func (q *job) takeForDead(d *dirs, name string, rec *history.Record) (*takenOut, error) {
-	if rec == nil {
-		t, err := q.takeSame(d, name, q.file)
-		if err == nil && t == nil {
-			err = errGone
-		}
-		return t, err
+func (q *job) takeForDead(d *dirs, note noteActs, name string, rec *history.Record) (*takenOut, error) {
+	if rec != nil {
+		return q.takeUnderWay(d, note)
 	}
-	name, err := q.nowCalled(d)
-	if err != nil || name == "" {
+	if err := note(leaves(name)...); err != nil {
 		return nil, err
 	}
-	return q.takeSame(d, name, q.u.identity)
+	t, err := q.takeSame(d, name, q.file)
+	if err == nil && t == nil {
+		err = errGone
+	}
+	return t, err
 }
 
 // whereItsWorkIs says how to look at what the last attempt of a dead message changed.

@@ -160,3 +160,38 @@ func TestRetriedAfterADeath(t *testing.T) {
 	require.Len(t, b.ran(), 2)
 	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
 }
+
+// TestRenamedAtAnyMoment: a person renames a message, whose routine has ended, before each step in which decree gives a file of the
+// inbox another name: it is done once, and goes under its new name where it still lay in the inbox.
+func TestRenamedAtAnyMoment(t *testing.T) {
+	for _, exit := range []string{"0", "1"} {
+		renamed := 0
+		for n, reached := 0, true; reached; n++ {
+			b := newBench(t, map[string]string{".decree/config.yml": "max_attempts: 1\n", ".decree/inbox/a.md": "one\n", ".decree/routines/develop.sh": echoRoutine + "exit " + exit + "\n"})
+			steps, moved := 0, false
+			reached = false
+			require.NoError(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				naming := strings.HasPrefix(st.Op, "Rename") || st.Op == "Exchange"
+				if !naming || !strings.Contains(st.Path, "/inbox") || len(b.ran()) == 0 {
+					return disktest.Action{}
+				}
+				if steps++; steps == n+1 {
+					inbox := filepath.Join(b.root, ".decree/inbox")
+					reached, moved = true, os.Rename(filepath.Join(inbox, "a.md"), filepath.Join(inbox, "b.md")) == nil
+				}
+				return disktest.Action{}
+			}), func(q *Queue) error { _, err := b.all(q); return err }))
+			b.process()
+			require.Len(t, b.ran(), 1, "renamed %v before step %d", moved, n)
+			require.Empty(t, b.inbox())
+			ended := append(b.done(), b.dead()...)
+			if moved {
+				renamed++
+				require.Contains(t, ended, "b.md")
+				require.NotContains(t, ended, "a.md")
+			}
+			os.RemoveAll(b.base)
+		}
+		require.NotZero(t, renamed)
+	}
+}
