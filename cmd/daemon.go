@@ -30,6 +30,8 @@ The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, d
 
 With backup.schedule in the config it also makes the backups, by "decree backup" in a process of its own; one that was missed while no daemon was running is made at once.
 
+Where another program has a file open for writing that a failed run has changed, so that the tree is not put back, it says so once and goes on when that file is closed.
+
 It ends with an error when the root's path no longer leads to the directory that it began with. It goes on when nobody reads its output any more. INT, TERM, HUP or QUIT ends it after the messages that are under way; a second one ends their routines, and they stay in the inbox. A routine that the same signal ended, as at a shutdown, has not failed: its message stays there too. A tree has at most one daemon: a second one names the first and ends. It prints a line or two per message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
 		examples: []example{
 			{"decree daemon", "until Ctrl-C"},

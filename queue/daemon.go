@@ -83,7 +83,9 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 			w.over(<-w.ends)
 		case !w.idle:
 			w.begin(ctx)
-			if w.idle && len(q.Writing()) > 0 {
+			if w.triesAgainLater() {
+				w.await(ctx, nil, o.Interval)
+			} else if w.idle && len(q.Writing()) > 0 {
 				w.await(ctx, nil, min(shortPause, o.Interval))
 			} else if w.idle && q.anything(w.running) {
 				w.await(ctx, nil, o.Interval) // nothing of it can be taken now

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/disk"
 	"decree/history"
@@ -51,12 +52,16 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	if isolated {
 		return q.doIsolated(ctx, d, res, m, found)
 	}
+	began := time.Now()
 	res.Run, err = q.run(ctx, d, m, found)
 	if rerr := q.backAtQueue(d); rerr != nil {
 		return nil, errors.Join(err, rerr)
 	}
 	if errors.As(err, &bad) { // a notebook that takes no parameters as they are
 		return q.reject(d, res, bad)
+	}
+	if waits := new(*recorder.WaitError); errors.As(err, waits) {
+		return nil, q.waitsUnbegun(*waits, began)
 	}
 	if err != nil {
 		return q.notEnded(d, res, err)
@@ -167,9 +172,9 @@ func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 	case run.Record.Status == history.StatusSucceeded:
 		return q.accept(d, res, came)
 	case run.Record.Status == history.StatusFailed && len(run.Changes) > 0: // decree could not put it back; a routine's own 125 is its failure like any other
-		return nil, &project.Error{Kind: project.Failed,
+		return nil, &inTreeError{run.Record.ID, &project.Error{Kind: project.Failed,
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
-			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on; or %s", run.Record.ID, giveUp(res.Name))}
+			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on; or %s", run.Record.ID, giveUp(res.Name))}}
 	}
 	if err := q.withdraw(d, run.Record.ID, outboxName, came); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decree/disk"
+	"decree/disk/disktest"
 	"decree/history"
 	"decree/recorder"
 )
@@ -112,4 +113,78 @@ func TestWhereNothingIsIsolated(t *testing.T) {
 	b.process()
 	require.Equal(t, []string{"go 1", "third 1", "go 2", "second 1"}, b.ran())
 	require.Equal(t, []string{"a.md", "b.md", "c.md"}, b.done())
+}
+
+// TestFileThatKeepsChanging: a message in place waits where a file of the tree is written all the time, so that the tree cannot be recorded: a
+// daemon says so once, tries again, and does it when that has ended.
+func TestFileThatKeepsChanging(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/develop.sh": echoRoutine, ".decree/inbox/a.md": "one\n", "log": "begun\n"})
+	log, busy := filepath.Join(b.root, "log"), true
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	tries := 0
+	require.NoError(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if busy && st.Path == log && st.Op == "FileStat" {
+			assert.NoError(t, appendTo(log, "more\n"))
+			if tries++; tries > 40 {
+				busy = false
+			}
+		}
+		if len(b.done()) > 0 {
+			end()
+		}
+		return disktest.Action{}
+	}), func(q *Queue) error {
+		return q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func(stuck int) { assert.Equal(t, 1, stuck) }})
+	}))
+	require.Equal(t, []string{"a.md"}, b.done())
+	require.Len(t, b.ran(), 1)
+	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "a.md waits: its run cannot begin: log: kept changing while it was read"), b.said)
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(text)
+	return err
+}
+
+// TestPutBackWaitsForAnOpenFile: a daemon waits with the put-back of a failed run where another program has a file of it open for writing, says
+// so once, and goes on when it is closed.
+func TestPutBackWaitsForAnOpenFile(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": echoRoutine + "echo did >>log; ! grep -q one \"$message_file\"\n", ".decree/config.yml": "max_attempts: 1\n",
+		".decree/inbox/a.md": "one\n", ".decree/inbox/b.md": "two\n", "log": "begun\n",
+	})
+	log, err := os.OpenFile(filepath.Join(b.root, "log"), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	writer := exec.Command("cat")
+	writer.ExtraFiles = []*os.File{log}
+	ends, err := writer.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, writer.Start())
+	require.NoError(t, log.Close())
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	looks := 0
+	require.NoError(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if told := strings.Join(b.said, "\n"); st.Op == "Open" && st.Path == filepath.Join(b.root, "log") && strings.Contains(told, "could not be put back") {
+			if looks++; looks == 20 {
+				assert.Equal(t, []string{"a.md", "b.md"}, b.inbox())
+				assert.NoError(t, ends.Close())
+				assert.NoError(t, writer.Wait())
+			}
+		}
+		if len(b.done()) > 0 {
+			end()
+		}
+		return disktest.Action{}
+	}), func(q *Queue) error { return q.Serve(ctx, ServeOptions{Interval: 1e7}) }))
+	require.Equal(t, []string{"b.md"}, b.done())
+	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
+	require.Equal(t, "begun\ndid\n", b.read("log"))
+	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "this is tried again"), b.said)
 }

@@ -116,10 +116,12 @@ func isOf(rec *history.Record, name string) bool {
 // whether it still lies in the inbox.
 func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, bool, error) {
 	rec := res.Record
-	err := q.takeBack(ctx, rec)
+	err := q.takeBack(ctx, rec, q.serving && here)
 	kept := false
 	switch {
 	case err == nil || recorder.Unsettled(err):
+	case here && errors.As(err, new(*recorder.WaitError)):
+		err = &inTreeError{rec.ID, q.notTakenBack(rec, err)}
 	case here:
 		err = q.notTakenBack(rec, err)
 	default: // nobody waits for the message, and whatever keeps its run in the tree is to hold no other one
@@ -245,12 +247,12 @@ func (q *job) alreadyDone(d *dirs) (bool, error) {
 }
 
 // takeBack brings the tree back to what it was before an interrupted run, and
-// before one that could not put itself back.
-func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
+// before one that could not put itself back. waits: what another program has open for writing is waited for.
+func (q *job) takeBack(ctx context.Context, rec *history.Record, waits bool) error {
 	if rec.Status != history.StatusInterrupted && rec.Status != history.StatusFailed {
 		return nil
 	}
-	res, err := q.revert(ctx, rec)
+	res, err := q.revert(ctx, rec, waits)
 	if err != nil {
 		return err
 	}
@@ -287,8 +289,8 @@ func (q *job) takeBackUnrecorded(ctx context.Context, rec *history.Record) error
 }
 
 // revert reverts a run: all of it, or what is not edited where a person has reverted a part of it.
-func (q *job) revert(ctx context.Context, rec *history.Record) (*recorder.MoveResult, error) {
-	o := recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true}
+func (q *job) revert(ctx context.Context, rec *history.Record, waits bool) (*recorder.MoveResult, error) {
+	o := recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true, Unasked: waits}
 	res, err := q.rec.Revert(ctx, o)
 	var edited *recorder.ConflictError
 	if !errors.As(err, &edited) {

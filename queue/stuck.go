@@ -14,7 +14,7 @@ import (
 )
 
 // A message may have to wait for what a person or another process has to end first, and what concerns others as well: before its run,
-// where no run can be isolated, or, when its routine has succeeded, with the publishing of its work, such as
+// where no run can be isolated or, in place, the tree not be recorded, or, when its routine has succeeded, with the publishing of its work, such as
 // for a file above capture.max_file or a draft in which somebody works. It keeps its place and all its attempts; the state says why it
 // waits, others are done meanwhile, and it is tried again: by each process once when it starts, and from then on as often as costs little.
 
@@ -33,6 +33,30 @@ type stuck struct {
 	again  time.Time
 }
 
+// inTreeError is about a message in place whose failed run is still in the tree, so that all others wait for it. A daemon tries again to
+// take it back.
+type inTreeError struct {
+	record string
+	why    error
+}
+
+func (e *inTreeError) Error() string { return e.why.Error() }
+func (e *inTreeError) Unwrap() error { return e.why }
+
+// triesAgainLater says whether a daemon goes on after the error of its work, and tells that error the first time.
+func (w *work) triesAgainLater() bool {
+	held := new(*inTreeError)
+	if w.running > 0 || !errors.As(w.failed, held) {
+		return false
+	}
+	if w.held != (*held).record {
+		w.held = (*held).record
+		w.q.note("%v; %s; this is tried again", w.failed, project.HintOf(w.failed))
+	}
+	w.failed = nil
+	return true
+}
+
 // triesCost is how much longer than the last try the wait for the next one is: it may capture the tree.
 const triesCost = 20
 
@@ -42,8 +66,8 @@ func (q *job) waitsUnpublished(cause *recorder.WaitError, began time.Time) error
 		fmt.Sprintf("message %s has succeeded, and its work is not in the tree yet; 'decree process' goes on with that", tree.Quote(q.u.Name)))
 }
 
-// waitsUnbegun has the message under way wait for its run, after a try to begin that at a time. What keeps one from being isolated keeps
-// all: they are tried again together, in their order.
+// waitsUnbegun has the message under way wait for its run, after a try to begin that at a time. What keeps one from beginning keeps, as a
+// rule, all: they are tried again together, in their order.
 func (q *job) waitsUnbegun(cause *recorder.WaitError, began time.Time) error {
 	q.u.Record, q.u.Attempt, q.u.Before, q.u.Partly, q.u.Beside = "", 0, nil, false, nil
 	err := q.waits(cause, "its run cannot begin: ", began, project.NotStarted)

@@ -143,6 +143,19 @@ func confirmRestore(o RestoreOptions, to Point, p *plan.Plan) error {
 	return ask(p, confirm, why)
 }
 
+// unreadNow says whether a capture ended with err for a file that cannot be read as it is now, as nobody may or as it is written all the time.
+func unreadNow(err error) bool {
+	return errors.As(err, new(*capture.UnreadableError)) || errors.As(err, new(*capture.ChangingError))
+}
+
+// readAdvice is what lets such a file be read.
+func readAdvice(err error) string {
+	if errors.As(err, new(*capture.ChangingError)) {
+		return "end the program that goes on writing it, or ignore it in .decreeignore"
+	}
+	return "let it be read (chmod u+r), or ignore it in .decreeignore"
+}
+
 // present captures the tree as it is: into the store, or for a dry run (x nil)
 // only to be compared.
 func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache) (*capture.Result, *fullTree, error) {
@@ -151,9 +164,9 @@ func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache)
 		return res, nil, err
 	}
 	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
-	if _, ok := errors.AsType[*capture.UnreadableError](err); ok {
+	if unreadNow(err) {
 		return nil, nil, &WaitError{&project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
-			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}}
+			Advice: "what is there now is stored before it is overwritten: " + readAdvice(err)}}
 	}
 	if limit, ok := errors.AsType[*capture.LimitError](err); ok {
 		return nil, nil, &WaitError{&project.Error{Kind: project.Refused, Err: limit, State: project.Unchanged,

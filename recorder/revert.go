@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -31,6 +32,8 @@ type MoveOptions struct {
 	// Confirm asks before edits are overwritten and before records are used that this
 	// store has never seen; foreign are their ids.
 	Confirm func(p *plan.Plan, foreign []string) (bool, error)
+	// Unasked: there is nobody to ask, and what another program has open for writing is waited for: *WaitError.
+	Unasked bool
 	// Show is given the plan of a dry run, while what it brings can be read, as PlanDiff does;
 	// nil: nobody looks.
 	Show func(*plan.Plan) error
@@ -86,7 +89,7 @@ func (r *Recorder) moving(ctx context.Context, op string, dry bool, do func(x *w
 	}
 	defer x.close()
 	res, err := do(x)
-	if err != nil {
+	if waits := new(*WaitError); err != nil && !errors.As(err, waits) { // what is tried again until it can be made has not failed
 		r.auditFailure(op, err)
 	}
 	return res, err
@@ -158,6 +161,10 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 		}
 	}
 	p.Warnings, _ = stillOpen(p, nil)
+	if o.Unasked && len(p.Warnings) > 0 {
+		return &WaitError{&project.Error{Kind: project.Refused, State: project.Unchanged, Msg: openFiles(p.Warnings),
+			Advice: fmt.Sprintf("end that program, or take the run back beside it: 'decree revert %s', which asks", t.records[0].ID)}}
+	}
 	if d != plan.Back {
 		return nil
 	}

@@ -209,6 +209,9 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 	begun()
 	if err != nil {
 		r.own.forget()
+		if o.Outbox && unreadNow(err) { // it is a message's, which waits for that
+			return nil, notStarted(&WaitError{&project.Error{Kind: project.KindOf(err), Err: err, Advice: readAdvice(err)}})
+		}
 		r.auditFailure(opRecord, err)
 		return nil, notStarted(err)
 	}
