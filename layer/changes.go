@@ -457,7 +457,7 @@ func (w *walk) files(dir disk.Dir, e *entry) (int, error) {
 	return w.filesIn(dir, e.name)
 }
 
-// gitFiles is files for a .git, without its index, which git also writes when it only reads, and
+// gitFiles is files for a .git, without its index where that stages what the root's does, and
 // without the objects that the root has too.
 func (w *walk) gitFiles(l *level, e *entry) (int, error) {
 	n, err := w.files(l.upper, e)
@@ -474,7 +474,7 @@ func (w *walk) gitFiles(l *level, e *entry) (int, error) {
 		return n, nil //nolint:nilerr // it is only counted
 	}
 	defer dir.Close()
-	if in, _ := look(dir, "index"); in != nil && !in.Whiteout && (w.cloned == nil || in.Ctime > w.cloned.at) {
+	if in, _ := look(dir, "index"); in != nil && !in.Whiteout && (w.cloned == nil || in.Ctime > w.cloned.at) && !w.stages(dir, l.seen.dir, e.name) {
 		n--
 	}
 	return n - w.objectsOfRoot(dir, l.seen.dir, e.name), nil

@@ -35,6 +35,7 @@ type gitWork struct {
 	refs    []gitRef          // HEAD too, in byte order of their names
 	logs    map[string][]byte // the logs of refs, by their paths below .git
 	index   []byte            // what git has staged; nil: as it is in the tree
+	staged  bool              // the layer's index stages other things than the tree's
 	left    []string          // what is not brought and can be done without, below .git
 	kept    []string          // what is not brought and is nowhere but in the layer, from the root on
 	shallow bool              // other commits than in the tree have parents that are not there
@@ -286,7 +287,7 @@ func (g *gitReader) indexed(c *layer.Change, text []byte) error {
 			return err
 		}
 	}
-	g.work.index = text
+	g.work.index, g.work.staged = text, layer.StagesOther(c.To(), c.From())
 	return nil
 }
 
@@ -553,7 +554,7 @@ type gitPublish struct {
 // planGit looks what of .git there is to be published, and refuses where it cannot be.
 func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.Layer, o PublishOptions) (*gitPublish, error) {
 	p := &gitPublish{r: r, l: l}
-	if rec.Draft.Git == 0 && (l == nil || !o.WithGit) { // an index alone is not counted
+	if rec.Draft.Git == 0 && (l == nil || !o.WithGit) { // an index that stages nothing else is not counted
 		return p, nil
 	}
 	if l == nil {
@@ -579,6 +580,9 @@ func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.La
 		p.stays = g.stays()
 		if len(g.refs) > 0 {
 			p.notes = append(p.notes, fmt.Sprintf("not published: %s in .git; 'decree publish --with-git %s' brings the commits too", g.names(), draftName(rec)))
+		}
+		if g.staged && !p.stays {
+			p.notes = append(p.notes, "what the run has staged in .git is not published, and goes with the layer")
 		}
 		return p, nil
 	}
