@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,6 @@ import (
 	"decree/project"
 	"decree/recorder"
 	"decree/runner"
-	"decree/tree"
 )
 
 func (s *session) hookVerb() verb {
@@ -368,9 +368,7 @@ func (h *hooked) told(ctx context.Context) error {
 	if t.End = e.Kind == agent.SessionEnd; !t.End {
 		t.Any, t.After = !e.Edits, e.Kind == agent.ToolAfter
 		for _, path := range e.Paths {
-			if rel, ok := h.inRoot(path); ok {
-				t.Paths = append(t.Paths, []byte(rel))
-			}
+			t.Paths = append(t.Paths, h.inRoot(path)...)
 		}
 	}
 	err := h.project.NoteTold(t)
@@ -422,16 +420,26 @@ func (h *hooked) awaitPrompt(ctx context.Context) {
 	}
 }
 
-// inRoot is a path that a tool named, below the root.
-func (h *hooked) inRoot(path string) (tree.Path, bool) {
+// inRoot are the places below the root of a path that a tool named: as it was named, and where the links on its way lead.
+func (h *hooked) inRoot(path string) (list [][]byte) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(h.where.Cwd, path)
 	}
-	rel, ok := relative(h.project.Root, filepath.Clean(path))
-	if !ok {
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			rel, ok = relative(h.project.Root, filepath.Join(dir, filepath.Base(path)))
+	path = filepath.Clean(path)
+	link := filepath.Join(followed(filepath.Dir(path)), filepath.Base(path)) // which the tool may replace
+	for _, at := range slices.Compact([]string{path, link, followed(path)}) {
+		if rel, ok := relative(h.project.Root, at); ok && rel != "" {
+			list = append(list, []byte(rel))
 		}
 	}
-	return rel, ok && rel != ""
+	return list
+}
+
+// followed is a clean, absolute path with the links on its way followed; what is not there stays as it is.
+func followed(path string) string {
+	up := filepath.Dir(path)
+	if at, err := filepath.EvalSymlinks(path); err == nil || path == up {
+		return cmp.Or(at, path)
+	}
+	return filepath.Join(followed(up), filepath.Base(path))
 }
