@@ -431,12 +431,18 @@ const (
 	BackupPacks    = "packs"
 )
 
-// baseApart is the base's directory, if it is there and does not contain the root.
-func (p *Project) baseApart(w Where, pl storeBase) (self disk.Info, err error) {
+// realBase is the base's path, its real one where it is there.
+func (p *Project) realBase(w Where, pl storeBase) string {
 	path := pl.abs(p.Root)
 	if real, err := w.real(path); err == nil {
-		path = real
+		return real
 	}
+	return path
+}
+
+// baseApart is the base's directory, if it is there and does not contain the root.
+func (p *Project) baseApart(w Where, pl storeBase) (self disk.Info, err error) {
+	path := p.realBase(w, pl)
 	if rel, err := filepath.Rel(path, p.Root); err == nil && filepath.IsLocal(rel) {
 		return self, nil
 	}

@@ -157,16 +157,20 @@ func (p *Project) begin(w Where) error {
 	if filepath.Clean(pl.base) == filepath.Join(p.Root, filepath.FromSlash(inTree)) {
 		pl.base = inTree // it moves with the root
 	}
-	if pl.base == inTree && !w.inLayer {
-		p.note("the store is kept in %s, where a command can delete it: choose a safer place with DECREE_STORE before the first record", pl.abs(p.Root))
+	below := !w.inLayer && p.isBelow(w, pl)
+	if below {
+		p.note("the store is kept in %s, where a command can delete it: choose a safer place with DECREE_STORE before the first record", p.realBase(w, pl))
 	}
 	p.ID, p.base, p.form = newID(), pl.base, form{Version: storeNow}
 	p.StorePath = filepath.Join(pl.abs(p.Root), p.ID)
 	if p.Store, err = MakeDir(base, p.ID, PrivateDir); err != nil {
 		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "name a directory that can be written with DECREE_STORE"}
 	}
-	if err := p.remember(); err != nil {
-		_ = base.Rmdir(p.ID)
+	if below {
+		err = ReplaceFile(p.Store, ".gitignore", []byte("*\n"), PrivateFile, true)
+	}
+	if err = cmp.Or(err, p.remember()); err != nil {
+		_ = disk.RemoveTree(base, p.ID)
 		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "free some space there, or name another directory with DECREE_STORE"}
 	}
 	if err := base.Sync(); err != nil {
@@ -174,6 +178,12 @@ func (p *Project) begin(w Where) error {
 	}
 	p.Made = true
 	return p.EnsureDecree()
+}
+
+// isBelow says whether a base lies in the tree: git takes what is there for the user's.
+func (p *Project) isBelow(w Where, pl storeBase) bool {
+	rel, err := filepath.Rel(p.Root, p.realBase(w, pl))
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // FlushNames flushes the names that lead to the store and to what is in .decree. Who writes the
