@@ -513,6 +513,9 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 	if len(u.mounted) > 0 {
 		return fmt.Errorf("while the command worked something was mounted at %s, and what lies there is not the tree's; unmount it ('umount'), then 'decree revert %s' puts back", some(u.mounted), u.rec.ID)
 	}
+	if len(u.unmounted) > 0 {
+		return fmt.Errorf("what was mounted at %s is not mounted any more, and what the command deleted there may be on it still; mount it again, then 'decree revert %s' puts back", some(u.unmounted), u.rec.ID)
+	}
 	stay, err := u.bringLeftOut()
 	if err != nil || len(u.changes) == 0 {
 		return err

@@ -123,9 +123,15 @@ func (r *Reader) heldBack() bool { return r.project.Store != nil && r.project.He
 
 // withoutRights takes set-user-ID and set-group-ID from what the plan brings where
 // they would be another's than recorded, and what only its group may do where that is lost,
-// and says so, a line a path. elsewhere is as for believed.
+// and says so, a line a path. elsewhere is as for believed. A plan that replaces what something is mounted at is refused.
 func (r *Recorder) withoutRights(p *plan.Plan, elsewhere bool) ([]string, error) {
-	taken, err := p.Rethink(func(steps []worktree.Step) (map[tree.Path]string, error) { return r.takeRights(steps, elsewhere) })
+	mounts := r.mounts()
+	taken, err := p.Rethink(func(steps []worktree.Step) (map[tree.Path]string, error) {
+		if err := refuseMountPoints(steps, mounts); err != nil {
+			return nil, err
+		}
+		return r.takeRights(steps, elsewhere)
+	})
 	return byPath(taken), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decree/project"
+	"decree/tree"
 )
 
 // TestStranded: what a failed run's command mounted on a directory of its own is not taken for the tree's. The run and its
@@ -95,4 +96,68 @@ func TestMountedOver(t *testing.T) {
 	require.Equal(t, "k\n", b.read("sub/k"))
 	require.NoFileExists(t, filepath.Join(sub, "p"))
 	untouched()
+}
+
+// TestUnmounted: what a failed run's command unmounts is not deleted, and nothing of it is put into the directory below before it is
+// mounted again.
+func TestUnmounted(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "a\n")
+	sub := filepath.Join(b.root, "sub")
+	require.NoError(t, os.Mkdir(sub, 0o755))
+	other := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(other, "k"), []byte("k\n"), 0o644))
+	if err := unix.Mount(other, sub, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("cannot mount: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(sub, 0) })
+	b.checkpoint(CheckpointOptions{})
+	r := b.commanded(func() int {
+		b.write("a", "b\n")
+		require.NoError(t, unix.Unmount(sub, 0))
+		return 3
+	})
+	defer r.Close()
+	res, err := r.Run(context.Background(), command(b))
+	require.NoError(t, err)
+	require.False(t, res.PutBack)
+	require.Contains(t, strings.Join(res.Notes, "\n"), "what was mounted at sub is not mounted any more")
+	_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Yes: true})
+	require.ErrorContains(t, err, "what was mounted at sub when run "+res.Record.ID+" began is not mounted any more")
+	require.NoFileExists(t, filepath.Join(sub, "k"))
+	require.NoError(t, unix.Mount(other, sub, "", unix.MS_BIND, ""))
+	b.revert(res.Record.ID)
+	require.Equal(t, "a\n", b.read("a"))
+	require.Equal(t, "k\n", b.read("sub/k"))
+}
+
+// TestMountedFile: a file that is a mount point, as a container has single ones, is neither replaced nor is that tried: it is named.
+func TestMountedFile(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "a\n")
+	b.write("c.yml", "below\n")
+	other, at := filepath.Join(t.TempDir(), "c.yml"), filepath.Join(b.root, "c.yml")
+	require.NoError(t, os.WriteFile(other, []byte("one\n"), 0o644))
+	if err := unix.Mount(other, at, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("cannot mount: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(at, 0) })
+	b.checkpoint(CheckpointOptions{})
+	r := b.commanded(func() int {
+		b.write("a", "b\n")
+		require.NoError(t, os.WriteFile(at, []byte("two\n"), 0o644))
+		return 3
+	})
+	defer r.Close()
+	res, err := r.Run(context.Background(), command(b))
+	require.NoError(t, err)
+	require.False(t, res.PutBack)
+	require.Contains(t, strings.Join(res.Notes, "\n"), "something is mounted at c.yml")
+	_, err = r.Undo(context.Background(), UndoOptions{Yes: true})
+	require.ErrorContains(t, err, "something is mounted at c.yml")
+	require.Equal(t, project.Refused, project.KindOf(err))
+	_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Exclude: []tree.Path{"c.yml"}, Yes: true})
+	require.NoError(t, err)
+	require.Equal(t, "a\n", b.read("a"))
+	require.Equal(t, "two\n", b.read("c.yml"))
 }
