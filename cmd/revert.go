@@ -2,11 +2,13 @@ package cmd
 
 import (
 	"context"
+	"errors"
 
 	"github.com/urfave/cli/v2"
 
 	"decree/history"
 	"decree/plan"
+	"decree/project"
 	"decree/recorder"
 )
 
@@ -143,6 +145,9 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, mo
 		Refs: refs, Paths: paths, Exclude: without, DryRun: o.dryRun, Merge: merging, Force: o.force,
 		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmMove(ctx), Choose: choose,
 	})
+	if o.from != "" && len(refs) > 1 && errors.Is(err, history.ErrNoRecord) {
+		err = (&project.Error{Kind: project.KindOf(err), Err: err}).Hintf("with --from a PATH stands behind '--': 'decree %s --from DIR REF -- PATH'", s.line.verb)
+	}
 	if err != nil {
 		return err
 	}

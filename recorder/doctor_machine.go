@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"decree/layer"
 	"decree/runner/fence"
@@ -58,7 +59,7 @@ func (d *doctor) isolated(overlay error, clone func() error) (refused bool) {
 	default:
 		why, more := untried(err)
 		text += "; " + why + "; --copy makes them work in a full copy"
-		if advice == "" {
+		if advice = strings.TrimSuffix(advice, layer.OrClone); advice == "" { // that would be refused, too
 			advice = more
 		}
 	}
