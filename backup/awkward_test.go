@@ -54,7 +54,7 @@ func TestNamesThatTheTargetCannotHold(t *testing.T) {
 		return o
 	}
 	require.NoError(t, w.with(func(o Options) error {
-		_, err := Make(t.Context(), onFat(o))
+		_, err := generate(t.Context(), onFat(o))
 		return err
 	}))
 	require.Contains(t, told, "inbox/fix: it.md is in the backup, and not in ")
