@@ -47,6 +47,7 @@ func (s *session) checkpoint(ctx context.Context, o checkpointOptions) error {
 	if err != nil {
 		return err
 	}
+	s.noteLeftOut(ctx, rec.Reader)
 	options := recorder.CheckpointOptions{
 		Description: o.description, Reason: o.reason, Label: o.label,
 		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -53,6 +55,21 @@ func (s *session) ignored(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// noteLeftOut says where a rule leaves out the directory that decree was called from.
+func (s *session) noteLeftOut(ctx context.Context, rec *recorder.Reader) {
+	here, err := s.inTree(rec.Project().Root, []string{"."})
+	if err != nil || here[0] == "" {
+		return
+	}
+	answers, err := rec.Ignored(ctx, []tree.Path{here[0] + "/"})
+	if err != nil { // which the capture tells
+		return
+	}
+	if v := view.IgnoredOf(answers)[0]; v.Ignored && v.Source != "" {
+		s.note(fmt.Sprintf("%s is left out by line %d of %s: nothing in it is recorded or put back; 'decree --root . checkpoint' makes it a project of its own", v.Path, v.Line, v.Source))
+	}
 }
 
 func ignoredText(v view.Ignored) string {

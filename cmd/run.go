@@ -156,6 +156,7 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	s.noteLeftOut(ctx, rec.Reader)
 	if err := o.isolate(rec.Project().Config.Isolated); err != nil {
 		return err
 	}
