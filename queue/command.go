@@ -47,7 +47,8 @@ func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Pl
 		for _, a := range args {
 			c.Env = append(c.Env, a.Name+"="+a.Value)
 		}
-		c.Args = []string{"bash", "-c", readWhole, q.script(found, p)}
+		script := q.script(found, p)
+		c.Args, c.Executed = []string{"bash", script}, []string{"bash", "-c", readWhole, script}
 		return c, nil
 	}
 	input, err := message.Inject(found.File, found.Data, args)
