@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -115,12 +116,13 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 func (m *Message) setInputFile(v *yaml.Node) error {
 	name, err := tree.Unquote(v.Value)
 	if err != nil || name == v.Value {
+		m.InputFile = path.Clean(v.Value)
 		return refuse(v, v.Value, CheckInputFile)
 	}
 	if strings.ContainsRune(name, 0) {
 		return atLine(v, "input_file holds a NUL byte")
 	}
-	m.InputFile = name
+	m.InputFile = path.Clean(name)
 	return refuse(v, name, below)
 }
 

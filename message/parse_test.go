@@ -221,6 +221,15 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// TestInputFileIsCleaned: a path as shells complete it is the one that it leads to.
+func TestInputFileIsCleaned(t *testing.T) {
+	for _, text := range []string{"./specs/1.spec.md", "specs//1.spec.md", "specs/../specs/1.spec.md"} {
+		m, err := message.Parse("a.md", []byte("---\ninput_file: "+text+"\n---\n"))
+		require.NoError(t, err)
+		require.Equal(t, "specs/1.spec.md", m.InputFile, text)
+	}
+}
+
 // TestInputFileOfAnyName: a path that is no text stands in the front matter as in a manifest; the message has its bytes.
 func TestInputFileOfAnyName(t *testing.T) {
 	for text, want := range map[string]string{

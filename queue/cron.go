@@ -406,8 +406,12 @@ func chainOf(file string) string {
 
 // drop puts a job's message into the inbox, with a chain of its own.
 func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string) error {
-	// Without it where it cannot be said, as in a front matter of odd YAML.
-	if told, _, err := message.Set(m, []message.Param{{Name: "cron_job", Value: tree.Quote(strings.TrimSuffix(job, suffix))}}); err == nil {
+	fields := []message.Param{{Name: "cron_job", Value: tree.Quote(strings.TrimSuffix(job, suffix))}}
+	if m.ID != "" { // the job is a copy of a message, whose id and chain are that one's
+		fields = append(fields, message.Param{Name: "id", Value: strings.TrimSuffix(file, suffix)}, message.Param{Name: "chain", Value: chainOf(file)}, message.Param{Name: "seq", Value: "0"})
+	}
+	// Without them where they cannot be said, as in a front matter of odd YAML.
+	if told, _, err := message.Set(m, fields); err == nil {
 		m = told
 	}
 	_, data, err := message.Complete(m, message.Defaults{Chain: chainOf(file), MaxDepth: 1})

@@ -462,6 +462,18 @@ func TestCronMadeAgain(t *testing.T) {
 	}
 }
 
+// TestCronCopiedFromAMessage: each firing of a job that was copied from a message has an id and a chain of its own.
+func TestCronCopiedFromAMessage(t *testing.T) {
+	b := newBench(t, nil)
+	b.job("a.md", "0 9 * * *", "id: 2020010101010100-3\nchain: 2020010101010100\nseq: 3\n")
+	b.clockwork(time.UTC, func(at func(string) []string) {
+		require.Equal(t, []string{"2026112309000000-0.md"}, at("2026-11-23 09:00:05"))
+	})
+	text := b.read(".decree/inbox/2026112309000000-0.md")
+	require.Contains(t, text, "id: 2026112309000000-0\nchain: 2026112309000000\nseq: 0\n")
+	require.NotContains(t, text, "2020010101010100")
+}
+
 // TestCronEdited: a new schedule holds at once, and does not fire in the minute in which the old one has fired.
 func TestCronEdited(t *testing.T) {
 	b := newBench(t, nil)

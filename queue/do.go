@@ -616,6 +616,9 @@ func (q *job) editedInPlace(d *dirs, record string) error {
 	if isMissing(err) || ofFile(err) {
 		return nil
 	}
+	if err == nil && q.asItCame.SHA256 == hashOf(data) {
+		q.note("%s was saved once more as it came while it was done, and so is done once more; 'decree inbox cancel' ends that", tree.Quote(q.u.Name))
+	}
 	if err != nil || message.IDOf(q.u.Name, data) != q.u.ID {
 		return err
 	}

@@ -102,6 +102,17 @@ func TestARoutineThatEditsItsMessage(t *testing.T) {
 	}
 }
 
+// TestSavedAsItCame: an editor that writes its buffer over a message which is being done makes another one of it, and that is said.
+func TestSavedAsItCame(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"; [ -e "$RAN.again" ] || echo "do it" >.decree/inbox/a.md; touch "$RAN.again"` + "\n",
+		".decree/inbox/a.md":          "do it\n",
+	})
+	b.process()
+	require.Equal(t, []string{"do it", "do it"}, b.ran())
+	require.Contains(t, strings.Join(b.said, "\n"), "a.md was saved once more as it came while it was done, and so is done once more; 'decree inbox cancel' ends that")
+}
+
 // TestRoutineEditedInPlace: a routine that is saved in place while it works goes on as the text that it began with.
 func TestRoutineEditedInPlace(t *testing.T) {
 	for _, edit := range []string{`{ echo "# a comment"; cat "$0"; } >"$RAN.new"`, `tail -n +2 "$0" >"$RAN.new"`} {

@@ -206,6 +206,9 @@ func (l *ownLook) list(dir disk.Dir, prefix string) ([]disk.Entry, error) {
 // be read.
 func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFile, ok bool, err error) {
 	own = ownFile{Path: at, Mode: info.Mode, Dir: info.Kind == disk.Directory, Ino: info.Ino}
+	if info.Kind != disk.Directory && ofEditor.MatchString(name) {
+		return own, false, nil
+	}
 	switch info.Kind {
 	case disk.Symlink:
 		own.Target, err = dir.Readlink(name)
@@ -230,6 +233,10 @@ func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFi
 	}
 	return own, err == nil, err
 }
+
+// ofEditor are the names of what vim and Emacs keep beside a file that is open in them, and remove when it is closed: whoever deletes such a file, it is
+// not written again.
+var ofEditor = regexp.MustCompile(`^(\..*\.sw[a-p]|\.#.*|#.*#)$`)
 
 // tryLooking is the error of looking into a directory: one may be listed that may not be
 // searched (mode 600).
