@@ -241,6 +241,10 @@ func TestCollectTheSameEdit(t *testing.T) {
 		require.NoError(t, err)
 		all, noBase := got.Changes()
 		assert.Equal(t, []tree.Change{{Path: "c", Old: file("c\n"), New: file("run\n")}}, all, how)
-		assert.Equal(t, []tree.Path{"c"}, noBase, "its directory was changed too")
+		if runtime.GOOS == "linux" {
+			assert.Empty(t, noBase, "of its directory it is known which entries were changed")
+		} else {
+			assert.Equal(t, []tree.Path{"c"}, noBase, "its directory was changed too")
+		}
 	}
 }
