@@ -156,11 +156,10 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Hint tells how to go on.
 func (e *UnreadableError) Hint() string {
-	without := "'decree run' and 'decree checkpoint' can go on without it: --skip-unreadable"
 	if errors.Is(e.Err, fs.ErrPermission) {
-		return fmt.Sprintf("let it be read ('chmod u+rX %s'), or ignore it in .decreeignore; %s", tree.ShellWord(string(e.Path)), without)
+		return fmt.Sprintf("let it be read ('chmod u+rX %s'), or ignore it in .decreeignore; %s", tree.ShellWord(string(e.Path)), withoutIt)
 	}
-	return "ignore it in .decreeignore; " + without
+	return "ignore it in .decreeignore; " + withoutIt
 }
 
 // ChangingError is returned before a run for a file that changed each time it was read.
@@ -169,6 +168,12 @@ type ChangingError struct{ Path tree.Path }
 func (e *ChangingError) Error() string {
 	return fmt.Sprintf("%s: kept changing while it was read (%d attempts)", tree.Quote(e.Path), readAttempts)
 }
+
+// Hint tells how to go on.
+func (e *ChangingError) Hint() string { return "ignore it in .decreeignore; " + withoutIt }
+
+// withoutIt is the way out where a file cannot be recorded.
+const withoutIt = "'decree run' and 'decree checkpoint' can go on without it: --skip-unreadable"
 
 // RuleError is returned for an ignore file that cannot be read or is over-long: what it
 // leaves out must not be guessed at.

@@ -103,7 +103,7 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 // errDeleted is of a working directory that no path leads to any more.
 func errDeleted() error {
 	return &Error{Kind: Usage, Msg: "the directory you are in was deleted, also where another one has come back in its place",
-		Advice: `go to the one that is there now: cd "$PWD"`}
+		Advice: `go to the one that is there now: cd "$PWD"; where there is none, 'decree --root DIR COMMAND' names the project's`}
 }
 
 // searchable refuses a directory that a command, or its user, has taken the right to

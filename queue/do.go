@@ -313,6 +313,11 @@ func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.
 	if err := q.checkParams(completed, &found.Routine); err != nil {
 		return nil, nil, err
 	}
+	if completed.Isolated == nil {
+		if spec, err := q.readSpec(completed); err == nil && spec != nil { // one that cannot be read has had its say above
+			completed.Isolated = spec.Isolated
+		}
+	}
 	q.text = out
 	return completed, &found, q.write(d, name, data)
 }

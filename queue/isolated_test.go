@@ -346,3 +346,17 @@ func TestIsolatedOnCoarseTimes(t *testing.T) {
 		})
 	}
 }
+
+// TestIsolatedSpec: a spec says of its message whether that is isolated, as a message does of itself.
+func TestIsolatedSpec(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": "echo $spec_file >>made\n",
+		"specs/1.spec.md":             "---\nisolated: true\n---\none\n", "specs/2.spec.md": "two\n",
+	})
+	b.settle()
+	res := b.process()
+	require.Len(t, res, 2)
+	require.NotEmpty(t, res[0].Record.Isolated)
+	require.Empty(t, res[1].Record.Isolated)
+	require.Equal(t, "specs/1.spec.md\nspecs/2.spec.md\n", b.read("made"))
+}
