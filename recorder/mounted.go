@@ -63,14 +63,17 @@ func quoted(paths []tree.Path) (names []string) {
 }
 
 // stillMounted refuses to take back what a record has of places where something was mounted by its command, or beside it, and
-// something is mounted still, or was unmounted and is not mounted again.
-func (r *Reader) stillMounted(rec *history.Record) error {
+// something is mounted still, or was unmounted, is not mounted again, and is to be changed by steps.
+func (r *Reader) stillMounted(rec *history.Record, steps []worktree.Step) error {
 	now := r.mounts()
 	mounted := func(p tree.Path) bool { return slices.Contains(now, p) }
-	if gone := slices.DeleteFunc(pathsIn(rec, extraUnmounted), mounted); len(gone) > 0 {
+	gone := slices.DeleteFunc(pathsIn(rec, extraUnmounted), func(p tree.Path) bool {
+		return mounted(p) || !slices.ContainsFunc(steps, func(s worktree.Step) bool { return s.Path.Within(p) })
+	})
+	if len(gone) > 0 {
 		return &project.Error{Kind: project.Refused, State: project.Unchanged,
 			Msg:    fmt.Sprintf("what was mounted at %s when run %s began is not mounted any more, and what it deleted there may be on it still", some(gone), rec.ID),
-			Advice: "mount it again, then repeat this"}
+			Advice: fmt.Sprintf("mount it again, then repeat this; 'decree revert --exclude %s %s' takes back the rest", tree.ShellWord(string(gone[0])), rec.ID)}
 	}
 	places := slices.DeleteFunc(pathsIn(rec, extraMounted), func(p tree.Path) bool { return !mounted(p) })
 	if len(places) == 0 {

@@ -145,7 +145,7 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 	}
 	for _, rec := range t.records {
 		if d == plan.Back {
-			if err := r.stillMounted(rec); err != nil {
+			if err := r.stillMounted(rec, p.Steps); err != nil {
 				return err
 			}
 		}
