@@ -48,7 +48,11 @@ func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Pl
 			c.Env = append(c.Env, a.Name+"="+a.Value)
 		}
 		script := q.script(found, p)
-		c.Args, c.Executed = []string{"bash", script}, []string{"bash", "-c", readWhole, script}
+		c.Args = []string{"bash", script}
+		if !strings.Contains(script, "/") {
+			script = "./" + script // source looks for a name without a slash in $PATH
+		}
+		c.Executed = []string{"bash", "-c", readWhole, script}
 		return c, nil
 	}
 	input, err := message.Inject(found.File, found.Data, args)
@@ -84,7 +88,7 @@ func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Pl
 }
 
 // script is a routine's path as it stands in the record: short where it is the
-// project's own, and with a slash, as bash looks for other names in $PATH.
+// project's own.
 func (q *job) script(found *message.Found, p recorder.Place) string {
 	path := filepath.Join(found.Dir.Path(), found.File)
 	if rel, err := filepath.Rel(p.Root, path); err == nil && filepath.IsLocal(rel) {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"path"
@@ -221,12 +220,12 @@ func (q *job) mark(spec string) error {
 // tellEditedSpec says that a spec has another text than the one that its message began with: by the routine itself, as of a list that it
 // ticks off, or by a person, whose text nobody has done.
 func (q *job) tellEditedSpec(rec *history.Record, spec string) {
-	was, err := q.rec.History().FindEntry(rec.Before, tree.Path(spec))
+	was, err := q.entryBefore(rec, tree.Path(spec))
 	if err != nil || was == nil {
 		return // not known, as of a spec that is ignored
 	}
 	data, err := readBelow(q.project().Dir, spec, message.MaxSize)
-	if err != nil || tree.Hash(sha256.Sum256(data)) == was.SHA256 {
+	if err != nil || tree.Sum(data) == was.SHA256 {
 		return
 	}
 	q.note("%s was edited while it was done, and counts as processed; to have it done as it is now, take its line out of %s", tree.Quote(spec), tree.Quote(path.Join(q.specDir(), processedFile)))
@@ -271,22 +270,33 @@ func (q *job) keepMarks(rec *history.Record) error {
 	return nil
 }
 
-// namedBefore are the names that a list of specs had before a record, where that has changed it.
+// namedBefore are the names that a list of specs had before a record, where it is not the same by now.
 func (q *job) namedBefore(rec *history.Record, list tree.Path) ([]string, error) {
+	was, err := q.entryBefore(rec, list)
+	if err != nil || was == nil || was.Type != tree.Regular || was.Size > maxProcessed {
+		return nil, err
+	}
+	if data, err := readBelow(q.project().Dir, string(list), maxProcessed); err == nil && tree.Sum(data) == was.SHA256 {
+		return nil, nil
+	}
+	f, _, err := q.rec.OpenContent(was.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	return namesIn(data), err
+}
+
+// entryBefore is what a path was before a record; nil: nothing. An isolated run's record has no tree: of it, only what it changed is known.
+func (q *job) entryBefore(rec *history.Record, path tree.Path) (*tree.Entry, error) {
+	if rec.Isolated == "" {
+		return q.rec.History().FindEntry(rec.Before, path)
+	}
 	for c, err := range q.rec.History().DiffEach(rec) {
-		if err != nil {
-			return nil, err
+		if err != nil || c.Path == path {
+			return c.Old, err
 		}
-		if c.Path != list || c.Old == nil || c.Old.Type != tree.Regular || c.Old.Size > maxProcessed {
-			continue
-		}
-		f, _, err := q.rec.OpenContent(c.Old.SHA256)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		data, err := io.ReadAll(f)
-		return namesIn(data), err
 	}
 	return nil, nil
 }

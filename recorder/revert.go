@@ -425,7 +425,7 @@ func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
 		for i, one := range all {
 			ids[i] = one.ID
 		}
-		if err == nil && ids[0] != ref && strings.HasPrefix(ids[0], ref+"-") {
+		if err == nil && strings.HasPrefix(ids[0], ref+"-") {
 			return ofChain(h, ref, ids)
 		}
 		return ids, err
