@@ -116,7 +116,9 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 func (m *Message) setInputFile(v *yaml.Node) error {
 	name, err := tree.Unquote(v.Value)
 	if err != nil || name == v.Value {
-		m.InputFile = path.Clean(v.Value)
+		if v.Value != "" {
+			m.InputFile = path.Clean(v.Value)
+		}
 		return refuse(v, v.Value, CheckInputFile)
 	}
 	if strings.ContainsRune(name, 0) {

@@ -228,6 +228,11 @@ func TestInputFileIsCleaned(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "specs/1.spec.md", m.InputFile, text)
 	}
+	for _, none := range []string{"", `""`} {
+		m, err := message.Parse("a.md", []byte("---\ninput_file: "+none+"\n---\n"))
+		require.NoError(t, err)
+		require.Empty(t, m.InputFile, none)
+	}
 }
 
 // TestInputFileOfAnyName: a path that is no text stands in the front matter as in a manifest; the message has its bytes.

@@ -30,10 +30,6 @@ const (
 //go:embed nbconvert_config.py
 var nbconvertConfig []byte
 
-// readWhole has bash read the script in $0 to its end before it executes the first line. A script that it is given as its
-// argument it reads as it goes on: one that somebody saves in place meanwhile goes on at the same offset of another text.
-const readWhole = `source "$0"`
-
 // commandFor is what executes a message's routine.
 func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
 	args := message.Arguments(found.Routine, m, message.Place{File: filepath.Join(p.Dir, messageFile), Dir: p.Dir})
@@ -47,12 +43,7 @@ func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Pl
 		for _, a := range args {
 			c.Env = append(c.Env, a.Name+"="+a.Value)
 		}
-		script := q.script(found, p)
-		c.Args = []string{"bash", script}
-		if !strings.Contains(script, "/") {
-			script = "./" + script // source looks for a name without a slash in $PATH
-		}
-		c.Executed = []string{"bash", "-c", readWhole, script}
+		c.Args = []string{"bash", q.script(found, p)}
 		return c, nil
 	}
 	input, err := message.Inject(found.File, found.Data, args)

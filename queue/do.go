@@ -66,7 +66,7 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	if err != nil {
 		return q.notEnded(d, res, err)
 	}
-	q.ran(res)
+	q.ran(res, found)
 	if err := q.list.look(d.inbox); err != nil {
 		return nil, err
 	}
@@ -74,9 +74,13 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	return q.conclude(d, res, slices.Clone(q.list.came))
 }
 
-// ran notes a run that has ended.
-func (q *job) ran(res *Result) {
+// ran notes a run of a routine that has ended. Bash reads a script as it goes on: in one that somebody saves in place
+// meanwhile it goes on at the same offset of another text.
+func (q *job) ran(res *Result, found *message.Found) {
 	res.Record = res.Run.Record
+	if now, err := found.Dir.Read(found.File); err == nil && now != nil && found.Kind == message.Script && !bytes.Equal(now, found.Data) {
+		q.note("%s: routine %s was changed while bash read it; if it was saved in place, what the run did may be of both texts: decree diff %s", tree.Quote(res.Name), found.Name, res.Record.ID)
+	}
 	for _, note := range res.Run.Notes {
 		q.note("%s: %s", tree.Quote(res.Name), note)
 	}

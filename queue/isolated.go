@@ -46,7 +46,7 @@ func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.M
 			return q.notBegun(d, res, err)
 		}
 		res.Run = run
-		q.ran(res)
+		q.ran(res, found)
 		if err := q.list.look(d.inbox); err != nil {
 			return nil, err
 		}

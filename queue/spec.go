@@ -228,7 +228,7 @@ func (q *job) tellEditedSpec(rec *history.Record, spec string) {
 	if err != nil || tree.Sum(data) == was.SHA256 {
 		return
 	}
-	q.note("%s was edited while it was done, and counts as processed; to have it done as it is now, take its line out of %s", tree.Quote(spec), tree.Quote(path.Join(q.specDir(), processedFile)))
+	q.note("%s was edited while it was done, and counts as processed; to have it done as it is now, take its line out of %s while no message is done in place", tree.Quote(spec), tree.Quote(path.Join(q.specDir(), processedFile)))
 }
 
 // keepMarks marks again what the list named before a message's run and does not name since: after a routine that takes the tree
@@ -265,7 +265,7 @@ func (q *job) keepMarks(rec *history.Record) error {
 		}
 	}
 	if len(lost) > 0 {
-		q.note("%s: its run took these out of %s, and they are marked as processed again: %s", tree.Quote(q.u.Name), list, strings.Join(lost, ", "))
+		q.note("%s: while its run worked, its routine or somebody else took these out of %s, and they are marked as processed again: %s; to have one done once more, take its line out while no message is done in place", tree.Quote(q.u.Name), list, strings.Join(lost, ", "))
 	}
 	return nil
 }

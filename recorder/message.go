@@ -68,7 +68,7 @@ func (u *run) composeAt(p Place) error {
 	if err != nil {
 		return err
 	}
-	u.o.Args, u.instead, u.files = c.Args, c.Executed, c.Files
+	u.o.Args, u.files = c.Args, c.Files
 	u.o.Env = append(append([]string(nil), u.o.Env...), c.Env...)
 	return nil
 }

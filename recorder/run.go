@@ -83,7 +83,6 @@ type Place struct {
 // in the record's directory before it starts.
 type Composed struct {
 	Args, Env []string
-	Executed  []string // what is executed in the place of Args, which the record has; nil: Args
 	Files     map[string][]byte
 }
 
@@ -167,7 +166,6 @@ type run struct {
 	hidden    int
 	special   []tree.Path       // told already
 	vanished  []tree.Path       // told already: unrecorded before, and gone
-	instead   []string          // composed: executed in the place of the arguments
 	files     map[string][]byte // composed, by name
 	res       RunResult
 }
@@ -685,18 +683,10 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	return nil
 }
 
-// executed is the command line that each attempt executes.
-func (u *run) executed() []string {
-	if u.instead != nil {
-		return u.instead
-	}
-	return u.o.Args
-}
-
 // command is the n-th attempt's.
 func (u *run) command(n int) runner.Command {
 	return runner.Command{
-		Args: u.executed(), Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
+		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root, Apart: u.o.Apart,
 		Fence: u.fenceFor(u.r.project.Root),
 		Starting: func(l runner.Leader) error {
