@@ -224,6 +224,17 @@ func TestSpecsOfARoutineThatCleansUp(t *testing.T) {
 	}
 }
 
+// TestSpecTakenOutOfTheList: who takes a spec out of the midst of the list while another message works has it done again.
+func TestSpecTakenOutOfTheList(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"specs/processed-spec.md": "1.spec.md\n2.spec.md\n", "specs/1.spec.md": "one\n", "specs/2.spec.md": "two\n", ".decree/inbox/a.md": "do it\n",
+		".decree/routines/develop.sh": "echo ${spec_file##*/} >>\"$RAN\"\n[ \"$spec_file\" ] || echo 2.spec.md >specs/processed-spec.md\n",
+	})
+	b.process()
+	require.Equal(t, []string{"1.spec.md"}, b.ran())
+	require.Equal(t, "2.spec.md\n1.spec.md\n", b.read("specs/processed-spec.md"))
+}
+
 // TestExit125: a routine's own exit status is its failure, and the next message begins.
 func TestExit125(t *testing.T) {
 	b := newBench(t, map[string]string{

@@ -231,8 +231,9 @@ func (q *job) tellEditedSpec(rec *history.Record, spec string) {
 	q.note("%s was edited while it was done, and counts as processed; to have it done as it is now, take its line out of %s while no message is done in place", tree.Quote(spec), tree.Quote(path.Join(q.specDir(), processedFile)))
 }
 
-// keepMarks marks again what the list named before a message's run and does not name since: after a routine that takes the tree
-// back to what git has (`git stash -u`, `git clean`, another branch), all specs would be done once more.
+// keepMarks marks again what the list named before a message's run, where since then it is gone or is an older list, as decree only adds
+// to its end: after a routine that takes the tree back to what git has (`git stash -u`, `git clean`, another branch), all specs would be
+// done once more. A list from whose midst something was taken is as somebody wants it.
 func (q *job) keepMarks(rec *history.Record) error {
 	list := tree.Path(path.Join(q.specDir(), processedFile))
 	before, err := q.namedBefore(rec, list)
@@ -253,6 +254,9 @@ func (q *job) keepMarks(rec *history.Record) error {
 	dir.Close()
 	if err != nil && !ofFile(err) {
 		return err
+	}
+	if len(now) > len(before) || !slices.Equal(now, before[:len(now)]) {
+		return nil
 	}
 	var lost []string
 	for _, name := range before {
