@@ -1,5 +1,5 @@
 # make demo   build, record a real command on a small project, show the diff, take it back
-# make test   the tests
+# make test   the tests, in their short form; make full is some three times as long
 # make check  all that CI asks for: format, vet, lint, race tests, short fuzz, cross-builds
 GO       ?= go
 BIN      := bin/decree
@@ -8,7 +8,7 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 3000x
 export CGO_ENABLED = 0
 
-.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak strace agents long bench bench-base chart growth FORCE docs man clean
+.PHONY: all peers build install demo test full check fmt vet lint race fuzz cross real soak strace agents long bench bench-base chart growth FORCE docs man clean
 
 all: build
 
@@ -24,8 +24,12 @@ install:
 demo: build
 	@sh testdata/demo/demo.sh $(CURDIR)/$(BIN)
 
-test:
-	$(GO) test -timeout 60m ./...
+# The short form of the tests tries every kind of fault at fewer of its steps than full; long tries them all.
+test: bin/versitygw
+	$(GO) test -short -timeout 60m ./...
+
+full: bin/versitygw
+	$(GO) test -timeout 120m ./...
 
 check: fmt vet lint race fuzz cross
 
@@ -45,8 +49,8 @@ lint: bin/golangci-lint
 
 # The race detector needs cgo; what is concurrent is all of these. It sleeps a
 # second at each process's end, and the recorder's tests run themselves as commands. The sweeps,
-# which do one thing after the other over and over, are in make test without it.
-SWEEPS := Sweep|PowerLoss|Death|Dies|AllOrders|AnyMoment|Saved|NeverLost|Convert|AllOrNothing|Model|Fill|Wipes|StandIns|Tamper|AnotherWrites|DeepMoves
+# which do one thing after the other over and over, are in make test and make full without it.
+SWEEPS := Sweep|PowerLoss|Death|Dies|AllOrders|AnyMoment|Saved|NeverLost|Convert|AllOrNothing|Model|Fill|Wipes|StandIns|Tamper|AnotherWrites|DeepMoves|Notebook|Papermill
 race:
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -short -race -skip '$(SWEEPS)' -timeout 60m ./capture ./store ./worktree ./history ./project ./runner ./recorder ./queue
 

@@ -24,9 +24,6 @@ const testNotebook = `{"cells":[
 // notebookBench has a notebook, and skips where nothing can execute it.
 func notebookBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a kernel takes seconds to start")
-	}
 	if exec.Command("jupyter", "nbconvert", "--version").Run() != nil {
 		t.Skip("jupyter nbconvert is not installed")
 	}
