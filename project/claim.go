@@ -176,8 +176,24 @@ func (p *Project) begin(w Where) error {
 	if err := base.Sync(); err != nil {
 		return err
 	}
+	if pl.config {
+		p.linkFrom(w.defaultBases()[0])
+	}
 	p.Made = true
 	return p.EnsureDecree()
+}
+
+// linkFrom has a link in the usual base lead to the store, which the config has placed elsewhere: a command that deletes .decree
+// deletes the config too, and with it what says where the undo of that is. Where there is no home, nothing else says it.
+func (p *Project) linkFrom(usual storeBase) {
+	if usual.base == inTree || sameBase(p.Disk, usual.base, filepath.Dir(p.StorePath)) {
+		return
+	}
+	if dir, err := makeBase(p.Disk, usual, p.Root); err == nil {
+		_ = dir.Symlink(p.StorePath, p.ID)
+		_ = dir.Sync()
+		dir.Close()
+	}
 }
 
 // isBelow says whether a base lies in the tree: git takes what is there for the user's.

@@ -408,7 +408,7 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		if !validID(e.Name) {
 			continue
 		}
-		store, m, err := p.remembering(pl, b, e.Name)
+		pl, store, m, err := p.remembering(pl, b, e.Name)
 		if err != nil {
 			begun.close()
 			return nil, err
@@ -431,26 +431,30 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 	return begun, nil
 }
 
-// remembering opens the store of that name, if it is one that remembers a root at this path; else it returns nil.
-func (p *Project) remembering(pl storeBase, base disk.Dir, name string) (disk.Dir, *memory, error) {
-	store, err := base.OpenDir(name)
+// remembering opens the store of that name, or the one that a link of linkFrom leads to, if that remembers a root at this path; else it returns nil. at is
+// the base that the store lies in.
+func (p *Project) remembering(pl storeBase, base disk.Dir, name string) (at storeBase, store disk.Dir, m *memory, err error) {
+	store, err = base.OpenDir(name)
+	if path, lerr := base.Readlink(name); err != nil && lerr == nil && filepath.IsAbs(path) && filepath.Base(path) == name {
+		pl = storeBase{base: filepath.Dir(path), origin: pl.origin}
+		store, err = p.openStore(pl.base, name)
+	}
 	if err != nil {
-		return nil, nil, unlessAbsent(err)
+		return pl, nil, nil, unlessAbsent(err)
 	}
 	_, trusted, err := p.trusts(pl, store)
 	if err == nil && (trusted || pl.config) {
-		var m *memory
 		m, err = readMemory(store)
 		here := m != nil && string(m.Root) == p.Root
 		if err == nil && m.ID == name && here {
-			return store, m, nil
+			return pl, store, m, nil
 		}
 		if !here && !diskFails(err) {
 			err = nil
 		}
 	}
 	store.Close()
-	return nil, nil, err
+	return pl, nil, nil, err
 }
 
 // diskFails says whether an error is the disk's, unlike that of a file which is another user's, or

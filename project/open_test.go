@@ -107,6 +107,11 @@ func TestConfigDoesNotPlaceTheStoreUnasked(t *testing.T) {
 	w.ConfigStore = false
 	assert.Equal(t, p.ID, open(t, w, true).ID, "decided once")
 
+	// A command that deletes .decree does not take along what says where its undo is.
+	require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
+	assert.Equal(t, p.ID, open(t, w, true).ID)
+	assert.Equal(t, elsewhere, filepath.Dir(open(t, w, false).StorePath))
+
 	// The usual places need no question, and DECREE_STORE is the user's own word.
 	for _, base := range []string{"~/.local/share/decree", ".decree/store"} {
 		require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))

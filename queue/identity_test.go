@@ -182,7 +182,7 @@ func TestSpecsOfAnyName(t *testing.T) {
 		b.process()
 		require.Len(t, b.ran(), len(names))
 	}
-	b.put(map[string]string{"specs/listed.spec.md": "", "specs/also.spec.md": "", "specs/processed-spec.md": b.read("specs/processed-spec.md") + "- listed.spec.md\n  * also.spec.md \r\n"})
+	b.put(map[string]string{"specs/listed.spec.md": "", "specs/also.spec.md": "", "specs/processed-spec.md": "\ufeff" + b.read("specs/processed-spec.md") + "- listed.spec.md\n  * also.spec.md \r\n"})
 	require.Empty(t, b.process(), "a person's list")
 }
 

@@ -97,7 +97,7 @@ func processed(dir disk.Dir) ([]string, error) {
 }
 
 func namesIn(data []byte) (out []string) {
-	for line := range bytes.Lines(data) {
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
 		if name := ofList(string(line)); name != "" {
 			out = append(out, name)
 		}
