@@ -31,7 +31,7 @@ func (s *session) processVerb() verb {
 
 A routine leaves follow-ups by writing files into the directory $DECREE_OUTBOX, under any names, or by "decree send"; they join the chain of its message in natural order of their names, if its run succeeds, and come before older messages. Other commands can run between two messages. If the process dies, the next "process" or "daemon" takes the message up again: its files are put back, and the attempt counts.
 
-With "isolated: true" in a message, in a comment at the head of its routine ("# isolated: true"; in a notebook a line of its first cell), or with "isolated.queue" in the config, the routine works in a layer of its own, as "decree run --isolated" does, and success publishes what it did; only then are its follow-ups and what it put into the inbox taken over. An attempt that fails leaves nothing to put back. One whose work cannot be published, because the tree has changed meanwhile, counts as failed; the next one begins with the tree as it is then, and $DECREE_FAILURE_CONTEXT tells it why. After the last one the message is dead, and its draft is left for you. Where something else keeps the work out of the tree, such as a file above capture.max_file there, a file to be changed that another program has open for writing, or a draft in which somebody works, that costs no attempt: the message keeps its place, "decree inbox" and "decree status" say why it waits, what else waits is done, and the publishing is tried again. So does one that cannot begin since no run can be isolated here, as where something is mounted below the root, or, done in the tree itself, since a file of the tree cannot be read or goes on changing. What is written in .decree there, but for messages, stays in the layer and is named, and what is deleted there is gone with it. Who takes the message's file out of the inbox meanwhile keeps its work from being published.
+With "isolated: true" in a message, in a comment at the head of its routine ("# isolated: true"; in a notebook a line of its first cell), or with "isolated.queue" in the config, the routine works in a layer of its own, as "decree run --isolated" does, and success publishes what it did; only then are its follow-ups and what it put into the inbox taken over. An attempt that fails leaves nothing to put back. One whose work cannot be published, because the tree has changed meanwhile, counts as failed; the next one begins with the tree as it is then, and $DECREE_FAILURE_CONTEXT tells it why. After the last one the message is dead, and its draft is left for you. Where something else keeps the work out of the tree, such as a file above capture.max_file there, a file to be changed that another program has open for writing, or a draft in which somebody works, that costs no attempt: the message keeps its place, "decree inbox" and "decree status" say why it waits, what else waits is done, and the publishing is tried again. So does one that cannot begin since no run can be isolated here, as where something is mounted below the root, or, done in the tree itself, since a file of the tree cannot be read or goes on changing; or whose routine is gone that was there before, or all routines, as while "git stash -u" has them. What is written in .decree there, but for messages, stays in the layer and is named, and what is deleted there is gone with it. Who takes the message's file out of the inbox meanwhile keeps its work from being published.
 
 --jobs N does up to N isolated messages at once, but of one chain never two. They are published one after the other, in the order in which they began where two are ready, behind one that makes its last attempt after it could not be published, and not before the end of a run that changes the tree itself. A message that is not isolated waits for the end of the others and is done alone, and those after it wait for it.
 
@@ -44,7 +44,7 @@ What the routines print goes to stdout and stderr (with --json all of it to stde
 		},
 		exits: []exit{
 			{"0", "all were done, or there was nothing to do"},
-			{"1", "a message went to inbox/dead, the work of one cannot be published yet, or decree itself failed"},
+			{"1", "a message went to inbox/dead, the work of one cannot be published yet, its routine is gone, or decree itself failed"},
 			{"128+n", "signal n ended it; the message is still in the inbox"},
 		},
 		flags:  s.writing(append([]cli.Flag{intFlag(&o.limit, "at most `N` messages (0: all)", "limit")}, o.flags()...)...),
@@ -116,7 +116,13 @@ func (s *session) process(ctx context.Context, o processOptions) error {
 		s.note(quoteWord(name) + " is still being written, and was left in the inbox")
 	}
 	t.stuck = q.Stuck()
-	s.tallied(t)
+	lacking := q.Lacking()
+	if lacking == nil || t.done+t.dead+t.stuck > 0 {
+		s.tallied(t)
+	}
+	if lacking != nil {
+		return lacking
+	}
 	if t.dead > 0 || t.stuck > 0 || q.Passed() > 0 {
 		return errFound{project.Failed}
 	}

@@ -303,12 +303,15 @@ func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.
 	if err := q.checkInput(completed); err != nil {
 		return nil, nil, err
 	}
-	if def.Routine, err = q.routine(ctx, completed); err != nil {
+	if err := q.lacks(completed); err != nil {
 		return nil, nil, err
+	}
+	if def.Routine, err = q.routine(ctx, completed); err != nil {
+		return nil, nil, cmp.Or(q.lacks(completed), err)
 	}
 	found, err := message.Find(def.Routine, OpenRoutines(&q.project().Site).Dirs...)
 	if err != nil {
-		return nil, nil, unusable(name, "routine "+def.Routine, err)
+		return nil, nil, cmp.Or(q.lacks(completed), unusable(name, "routine "+def.Routine, err))
 	}
 	completed, out, err := message.Complete(m, def)
 	if err != nil {

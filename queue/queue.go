@@ -97,6 +97,9 @@ type Queue struct {
 	list listing
 	// writing are the files that were passed over because they are being written.
 	writing []string
+	// routines are the names of those that were there when this process began; lacking is why the last look has passed over a message for want of one.
+	routines map[string]bool
+	lacking  *lackError
 	// began counts the messages that have begun.
 	began int
 	// serving: this is a daemon, which goes on where a person would be asked.
@@ -195,6 +198,16 @@ func (q *Queue) Writing() []string {
 	q.turn.take(beginner)
 	defer q.turn.give()
 	return q.writing
+}
+
+// Lacking is why the last look for a message passed one over whose routine is gone; nil: it did not.
+func (q *Queue) Lacking() error {
+	q.turn.take(beginner)
+	defer q.turn.give()
+	if q.lacking == nil {
+		return nil
+	}
+	return q.lacking
 }
 
 // lockPause is how often a wait for the lock looks whether it is still wanted.
@@ -388,6 +401,9 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		if err := q.cleanSpecs(); err != nil {
 			return nil, err
 		}
+		if err := q.noteRoutines(); err != nil {
+			return nil, err
+		}
 		q.cleaned = true
 	}
 	if err := q.takenBack(d); err != nil {
@@ -403,6 +419,8 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	if res, err := q.recoverMessages(context.WithoutCancel(ctx), d, pick); err != nil || res != nil {
 		return res, err
 	}
+	told := q.lacking
+	q.lacking = nil
 	for !pick.Ended {
 		if q.u == nil && ctx.Err() != nil {
 			return nil, ctx.Err() // it ended beside the run of a message that this one has left
@@ -414,9 +432,17 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 			return nil, err
 		}
 		res, err := q.do(ctx, d, name)
-		busy := errors.Is(err, errBusy)
+		lack := new(*lackError)
+		lacks := errors.As(err, lack) && pick.Name == ""
+		busy := lacks || errors.Is(err, errBusy)
 		if busy || errors.As(err, new(*project.HeldError)) {
 			delete(q.tried, q.spec) // it has not begun, and comes before the specs after it
+		}
+		if lacks {
+			if q.serving && (told == nil || told.routine != (*lack).routine) {
+				q.note("%v; %s; this is tried again", err, project.HintOf(err))
+			}
+			q.lacking, told = *lack, *lack
 		}
 		switch {
 		case busy:

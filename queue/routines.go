@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"cmp"
+	"fmt"
 	"path"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"decree/disk"
 	"decree/message"
 	"decree/project"
+	"decree/tree"
 )
 
 // Routines are the directories in which a project's routines lie: its own first,
@@ -35,6 +38,47 @@ func OpenRoutines(p *project.Site) *Routines {
 // finding tells.
 func (r *Routines) Known(name string) bool {
 	return message.Known(name, r.Dirs...)
+}
+
+// lackError is about a message whose routine is not there, but was when this process began, or where there is none at all: somebody has put
+// them away for a moment (`git stash -u`, another branch). It waits, and others are done meanwhile.
+type lackError struct {
+	routine string
+	refusal *project.Error
+}
+
+func (e *lackError) Error() string { return e.refusal.Error() }
+func (e *lackError) Unwrap() error { return e.refusal }
+
+// noteRoutines notes which routines there are.
+func (q *job) noteRoutines() error {
+	all, err := message.List(OpenRoutines(&q.project().Site).Dirs...)
+	q.routines = map[string]bool{}
+	for _, f := range all {
+		q.routines[f.Name] = true
+	}
+	return err
+}
+
+// lacks is the *lackError of a message. What a router may fall back on is looked for too: it is to be asked once.
+func (q *job) lacks(m *message.Message) error {
+	routines, name := OpenRoutines(&q.project().Site), m.Routine
+	if spec, _ := q.readSpec(m); name == "" && spec != nil {
+		name = spec.Routine
+	}
+	name = cmp.Or(name, q.project().Config.DefaultRoutine)
+	if routines.Known(name) {
+		return nil
+	}
+	why := "which was there before"
+	if !q.routines[name] {
+		if all, err := message.List(routines.Dirs...); len(all) > 0 || err != nil {
+			return err
+		}
+		why = "and .decree/routines has none"
+	}
+	return &lackError{name, &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s waits: no routine is called %q, %s", tree.Quote(m.Name), name, why),
+		Advice: fmt.Sprintf("put it back, as with 'git stash pop', or write it ('decree init --examples' writes one); or give the message up: '%s'", cancelCommand(m.Name))}}
 }
 
 // routineDir is a message.Dir that is opened for each look, so that what a
