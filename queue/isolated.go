@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -229,6 +230,11 @@ func firstLine(text string) string {
 
 // acceptIsolated ends a message whose work is published. Each step can be repeated.
 func (q *job) acceptIsolated(ctx context.Context, d *dirs, res *Result) (*Result, error) {
+	tries, err := q.earlierTries(res.Record)
+	if err != nil {
+		return nil, err
+	}
+	q.u.Earlier = slices.Concat(q.u.Earlier, tries)
 	if err := q.discardEarlier(ctx); err != nil {
 		return nil, err
 	}
@@ -241,6 +247,27 @@ func (q *job) acceptIsolated(ctx context.Context, d *dirs, res *Result) (*Result
 		joined = slices.DeleteFunc(came, func(p Pending) bool { return !q.ofChain(p.Name) })
 	}
 	return q.accept(d, res, joined)
+}
+
+// earlierTries are the drafts of the runs that the message of rec had before it was dead, or interrupted, and then tried again.
+func (q *job) earlierTries(rec *history.Record) (ids []string, err error) {
+	drafts, err := q.rec.WaitingDrafts()
+	for _, draft := range drafts {
+		if draft.ID == rec.ID || slices.Contains(q.u.Earlier, draft.ID) {
+			continue
+		}
+		if f, err := q.rec.History().OpenFile(draft.ID, messageFile); err == nil { // else it is no message's
+			data, rerr := io.ReadAll(f)
+			f.Close()
+			if rerr == nil && message.IDOf(q.u.Name, data) == q.u.ID {
+				ids = append(ids, draft.ID)
+			}
+		}
+	}
+	if len(ids) > 0 {
+		q.note("%s: done, and so the drafts of its earlier tries are given up; 'decree diff ID' shows each: %s", tree.Quote(q.u.Name), strings.Join(ids, ", "))
+	}
+	return ids, err
 }
 
 // discardEarlier gives up the drafts of the attempts before the last one. One whose layer has what nothing else has, as commits
