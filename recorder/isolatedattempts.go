@@ -137,6 +137,9 @@ func (u *isolatedRun) conclude(ctx context.Context, found *layer.Collected) erro
 		u.rec.Status = history.StatusFailed
 	}
 	u.rec.ExitCode = &u.res.ExitCode
+	if err := u.mendRun(); err != nil {
+		return u.unrecorded(err)
+	}
 	if n := u.rec.Attempts; n > 1 {
 		if err := u.nameLog(attemptFile(n, logFile)); err != nil {
 			return u.unrecorded(err)

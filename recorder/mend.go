@@ -18,6 +18,17 @@ func (u *run) mend() error {
 	if err := u.log.Sync(); err != nil {
 		return err
 	}
+	if err := u.mendRun(); err != nil {
+		return err
+	}
+	if err := u.r.bringManifest(u.rec); err != nil {
+		return err
+	}
+	return u.r.project.HoldActs(u.mendOthers)
+}
+
+// mendRun writes the run's own files again. Of an isolated run it is somebody beside it who has deleted them, as by `git clean -xfd`.
+func (u *run) mendRun() error {
 	ours, err := u.log.Stat()
 	if err != nil {
 		return err
@@ -25,18 +36,13 @@ func (u *run) mend() error {
 	if err := u.mendFiles(); err != nil {
 		return err
 	}
-	if now, err := u.r.statFile(u.rec.ID, logFile); err != nil || !now.SameFile(ours) {
-		if err := u.noteOtherLog(); err != nil {
-			return err
-		}
-		if err := u.writeFile(logFile, func(w io.Writer) error { return copyFile(w, u.log) }); err != nil {
-			return err
-		}
+	if now, err := u.r.statFile(u.rec.ID, logFile); err == nil && now.SameFile(ours) {
+		return nil
 	}
-	if err := u.r.bringManifest(u.rec); err != nil {
+	if err := u.noteOtherLog(); err != nil {
 		return err
 	}
-	return u.r.project.HoldActs(u.mendOthers)
+	return u.writeFile(logFile, func(w io.Writer) error { return copyFile(w, u.log) })
 }
 
 // mendOthers writes the other records again where .decree/runs is another directory
