@@ -71,7 +71,7 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 		return nil, err
 	}
 	defer func() { q.list.noteOwnChange(d.inbox, name) }()
-	return q.conclude(d, res, slices.Clone(q.list.came))
+	return q.conclude(ctx, d, res, slices.Clone(q.list.came))
 }
 
 // ran notes a run of a routine that has ended. Bash reads a script as it goes on: in one that somebody saves in place
@@ -143,13 +143,13 @@ func (q *job) notEnded(d *dirs, res *Result, err error) (*Result, error) {
 	if project.StateOf(err) == project.NotStarted || recorder.Unsettled(err) {
 		return q.notBegun(d, res, err)
 	}
-	return nil, &project.Error{Kind: project.KindOf(err), Err: err, Advice: project.HintOf(err) + "; or " + giveUp(res.Name)}
+	return nil, &inTreeError{q.u.Record, &project.Error{Kind: project.KindOf(err), Err: err, Advice: project.HintOf(err) + "; or " + giveUp(res.Name)}}
 }
 
 // notBegun is notEnded of one whose command was not started. Where nothing but a person's yes lets it begin, such as beside a file
 // above capture.max_file, a daemon has nobody to ask: it puts the message aside, and goes on.
 func (q *job) notBegun(d *dirs, res *Result, err error) (*Result, error) {
-	if !q.serving || !asks(err) || project.StateOf(err) != project.NotStarted || q.u.Spent > 0 {
+	if !q.serving || !asks(err) || project.StateOf(err) != project.NotStarted {
 		return nil, err
 	}
 	reason := strings.TrimSuffix(err.Error(), "; "+project.NotStarted) + recorder.NamedIn(err)
@@ -170,15 +170,21 @@ func asks(err error) bool {
 }
 
 // conclude gives a message whose run has ended its place.
-func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
+func (q *job) conclude(ctx context.Context, d *dirs, res *Result, came []Pending) (*Result, error) {
 	run := res.Run
-	switch {
-	case run.Record.Status == history.StatusSucceeded:
+	if run.Record.Status == history.StatusSucceeded {
 		return q.accept(d, res, came)
-	case run.Record.Status == history.StatusFailed && len(run.Changes) > 0: // decree could not put it back; a routine's own 125 is its failure like any other
+	}
+	why, back := "", ""
+	if err := q.rec.UnrecordedBack(ctx, run.Record); err != nil {
+		why, back = err.Error(), project.HintOf(err)
+	} else if run.Record.Status == history.StatusFailed && len(run.Changes) > 0 { // decree could not put it back; a routine's own 125 is its failure like any other
+		why, back = strings.Join(run.Notes, "; "), fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)
+	}
+	if why != "" {
 		return nil, &inTreeError{run.Record.ID, &project.Error{Kind: project.Failed,
-			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
-			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on; or %s", run.Record.ID, giveUp(res.Name))}}
+			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, why),
+			Advice: back + "; or " + giveUp(res.Name)}}
 	}
 	if err := q.withdraw(d, run.Record.ID, outboxName, came); err != nil {
 		return nil, err
@@ -761,7 +767,7 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 	text, mark := reason+"\n", ""
 	if rec != nil {
 		mark = "record: " + rec.ID + "\n"
-		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec))
+		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec, res.kept))
 	}
 	withAdvice := func(as string) string { return text + "\n" + whatNext(rec, as) }
 	if rec != nil {
@@ -824,9 +830,11 @@ func (q *job) takeForDead(d *dirs, note noteActs, name string, rec *history.Reco
 	return t, err
 }
 
-// whereItsWorkIs says how to look at what the last attempt of a dead message changed.
-func whereItsWorkIs(rec *history.Record) string {
+// whereItsWorkIs says how to look at what the last attempt of a dead message changed. kept: that could not be put back.
+func whereItsWorkIs(rec *history.Record, kept bool) string {
 	switch {
+	case kept:
+		return "what it changed stays in the tree: decree diff " + rec.ID
 	case rec.Isolated == "":
 		return "what it changed, put back since: decree diff " + rec.ID
 	case rec.Draft == nil:

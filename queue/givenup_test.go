@@ -101,25 +101,6 @@ func TestRevertedInPart(t *testing.T) {
 	require.Contains(t, strings.Join(b.said, "\n"), "what was edited since run 2026112107020100-0 of a.md stays, as after 'decree revert' has taken back a part of the run: one-a")
 }
 
-// TestTakenBackWhereUnrecorded: a file that the run of a dead process left too large to be recorded is what it was before the message is done
-// again; until that is possible the message waits.
-func TestTakenBackWhereUnrecorded(t *testing.T) {
-	b := newBench(t, map[string]string{
-		".decree/config.yml":          "capture: {max_file: 1MiB}\n",
-		".decree/routines/develop.sh": `[ "$(cat f)" = old ] || exit 9; echo once >>"$RAN"; [ -e "$RAN.again" ] || head -c 2000000 /dev/zero >f; touch "$RAN.again"` + "\n",
-		".decree/inbox/a.md":          "one\n", "f": "old\n",
-	})
-	b.killedOnceItRan()
-	err := b.with(disk.OS, func(q *Queue) error { _, err := b.all(q); return err })
-	require.ErrorContains(t, err, "message a.md waits for it, and so do all others")
-	require.Equal(t, []string{"once"}, b.ran())
-	require.NoError(t, os.Rename(filepath.Join(b.root, "f"), filepath.Join(b.base, "f")))
-	b.process()
-	require.Equal(t, []string{"once", "once"}, b.ran())
-	require.Equal(t, []string{"a.md"}, b.done())
-	require.Equal(t, "old\n", b.read("f"))
-}
-
 // TestGivenUpBesideWhatIsForgotten: a message whose run cannot be taken back, since what it wrote over was forgotten, names the way
 // out, and holds nobody once it is given up.
 func TestGivenUpBesideWhatIsForgotten(t *testing.T) {

@@ -117,7 +117,6 @@ func isOf(rec *history.Record, name string) bool {
 func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, bool, error) {
 	rec := res.Record
 	err := q.takeBack(ctx, rec, q.serving && here)
-	kept := false
 	switch {
 	case err == nil || recorder.Unsettled(err):
 	case here && errors.As(err, new(*recorder.WaitError)):
@@ -125,7 +124,7 @@ func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool
 	case here:
 		err = q.notTakenBack(rec, err)
 	default: // nobody waits for the message, and whatever keeps its run in the tree is to hold no other one
-		kept, err = true, q.tellKept(d, rec, err)
+		res.kept, err = true, q.tellKept(d, rec, err)
 	}
 	if err != nil {
 		return nil, false, err
@@ -139,7 +138,7 @@ func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool
 	}
 	spent := q.spentBy(rec)
 	if !here {
-		res, err := q.recoverDeleted(d, res, spent, kept)
+		res, err := q.recoverDeleted(d, res, spent)
 		return res, false, err
 	}
 	if spent >= q.project().Config.MaxAttempts || final(rec) {
@@ -182,8 +181,8 @@ func (q *job) spend(record string, spent int, reason string) error {
 
 // recoverDeleted deals with the message under way where it is not in the inbox any more: its
 // routine deleted it before its end was decided, and it goes to dead; or somebody
-// cancelled it, or gave it another text. kept: what it changed stays in the tree, and that was told.
-func (q *job) recoverDeleted(d *dirs, res *Result, spent int, kept bool) (*Result, error) {
+// cancelled it, or gave it another text.
+func (q *job) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
 	rec := res.Record
 	as, err := q.nameIn(d.dead)
 	if err != nil {
@@ -192,7 +191,7 @@ func (q *job) recoverDeleted(d *dirs, res *Result, spent int, kept bool) (*Resul
 	if as == "" && rec.Recovered == nil {
 		return q.dead(d, res, failedAfter(spent), rec)
 	}
-	if as == "" && !kept {
+	if as == "" && !res.kept {
 		if err := q.tellUnwanted(d, rec); err != nil {
 			return nil, err
 		}
@@ -249,43 +248,19 @@ func (q *job) alreadyDone(d *dirs) (bool, error) {
 // takeBack brings the tree back to what it was before an interrupted run, and
 // before one that could not put itself back. waits: what another program has open for writing is waited for.
 func (q *job) takeBack(ctx context.Context, rec *history.Record, waits bool) error {
-	if rec.Status != history.StatusInterrupted && rec.Status != history.StatusFailed {
-		return nil
-	}
-	res, err := q.revert(ctx, rec, waits)
-	if err != nil {
-		return err
-	}
-	if res.Record != nil {
-		q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.u.Name, res.Record.ID)
-		if len(res.Plan.Warnings) > 0 {
-			q.note("%s; 'decree revert %s PATH...' brings it again", strings.Join(res.Plan.Warnings, "; "), res.Record.ID)
-		}
-	}
-	return q.takeBackUnrecorded(ctx, rec)
-}
-
-// takeBackUnrecorded brings what the record of a run could not hold after it, as it was unreadable or too large then, to what it was before: a revert
-// of the record knows nothing of it.
-func (q *job) takeBackUnrecorded(ctx context.Context, rec *history.Record) error {
-	var paths []tree.Path
-	for _, p := range rec.Unrecorded {
-		was, err := q.rec.History().FindEntry(rec.Before, p)
+	if rec.Status == history.StatusInterrupted || rec.Status == history.StatusFailed {
+		res, err := q.revert(ctx, rec, waits)
 		if err != nil {
 			return err
 		}
-		if was != nil {
-			paths = append(paths, p)
+		if res.Record != nil {
+			q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.u.Name, res.Record.ID)
+			if len(res.Plan.Warnings) > 0 {
+				q.note("%s; 'decree revert %s PATH...' brings it again", strings.Join(res.Plan.Warnings, "; "), res.Record.ID)
+			}
 		}
 	}
-	if len(paths) == 0 {
-		return nil
-	}
-	res, err := q.rec.Restore(ctx, recorder.RestoreOptions{Ref: rec.ID, Paths: paths, Yes: true})
-	if err == nil && res.Record != nil {
-		q.note("what run %s of %s left and its record does not hold is as before it: record %s", rec.ID, q.u.Name, res.Record.ID)
-	}
-	return err
+	return q.rec.UnrecordedBack(ctx, rec) // after it: what the run ignored counts again
 }
 
 // revert reverts a run: all of it, or what is not edited where a person has reverted a part of it.
@@ -338,6 +313,9 @@ func giveUp(name string) string {
 
 // waysBack says how a person takes back a run that could not be taken back for cause.
 func waysBack(rec *history.Record, cause error) string {
+	if errors.As(cause, new(*recorder.WaitError)) {
+		return project.HintOf(cause)
+	}
 	if !errors.As(cause, new(*recorder.ConflictError)) {
 		return fmt.Sprintf("once the cause is gone 'decree revert %[1]s' takes its run back, 'decree revert %[1]s PATH...' what can be of it", rec.ID)
 	}

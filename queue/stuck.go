@@ -49,8 +49,8 @@ func (w *work) triesAgainLater() bool {
 	if w.running > 0 || !errors.As(w.failed, held) {
 		return false
 	}
-	if w.held != (*held).record {
-		w.held = (*held).record
+	if told := (*held).record + w.failed.Error(); w.held != told {
+		w.held = told
 		w.q.note("%v; %s; this is tried again", w.failed, project.HintOf(w.failed))
 	}
 	w.failed = nil

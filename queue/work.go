@@ -49,7 +49,7 @@ type work struct {
 	idle    bool                 // nothing was found, and nothing has ended since
 	stopped bool                 // a signal has interrupted one
 	failed  error                // the first error
-	held    string               // the record of the run that the last one of *inTreeError was about
+	held    string               // the record of the run that the last one of *inTreeError was about, and what was told of it
 	free    []*recorder.Recorder // that no goroutine uses
 	signals signals
 }

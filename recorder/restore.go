@@ -244,7 +244,7 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 
 // apart is the difference from a record's tree to the captured one. Where the store has
 // lost it, the plain manifest.json is asked. rec is nil for a tree that is no record's.
-func (r *Recorder) apart(rec *history.Record, target tree.Hash, res *capture.Result) ([]tree.Change, error) {
+func (r *Reader) apart(rec *history.Record, target tree.Hash, res *capture.Result) ([]tree.Change, error) {
 	changes, err := r.since(target, res)
 	if err == nil {
 		return slices.Clone(changes), nil
