@@ -42,15 +42,14 @@ type cronState struct {
 // cron fires the jobs of .decree/cron, beside whatever message is being done: it
 // takes no lock, has handles of its own, and only makes new files.
 type cron struct {
-	p     *project.Project // its store; the handle of the root may change
-	site  project.Site     // as it was at the beginning, with a handle of the look's own
-	clock func() time.Time
-	loc   *time.Location
-	note  func(string)
-	// recorded says whether the history has a record of this id.
-	recorded func(id string) (bool, error)
-	s        *cronState
-	told     map[string]string // job -> the mistake that was told
+	p       *project.Project // its store; the handle of the root may change
+	site    project.Site     // as it was at the beginning, with a handle of the look's own
+	clock   func() time.Time
+	loc     *time.Location
+	note    func(string)
+	history *history.History
+	s       *cronState
+	told    map[string]string // job -> the mistake that was told
 	// failing is the minute since which each look at a job has failed; of "" the looks at all of them.
 	failing map[string]time.Time
 }
@@ -58,7 +57,7 @@ type cron struct {
 func newCron(q *Queue, note func(string)) *cron {
 	p := q.project()
 	return &cron{p: p, site: p.Site, clock: q.o.Clock, loc: q.o.Location, note: note,
-		recorded: q.o.Recorder.History().Recorded, told: map[string]string{}, failing: map[string]time.Time{}}
+		history: q.o.Recorder.History(), told: map[string]string{}, failing: map[string]time.Time{}}
 }
 
 // serve looks every interval until ctx ends. Every error but the first of its
@@ -144,7 +143,7 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	if err != nil {
 		return each, err
 	}
-	if err := c.forgetGone(list, now.Truncate(time.Minute)); err != nil {
+	if err := c.forgetGone(root, list, now.Truncate(time.Minute)); err != nil {
 		return each, err
 	}
 	slices.SortFunc(list, func(a, b Pending) int { return compareNames(a.Name, b.Name) })
@@ -162,10 +161,25 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 }
 
 // forgetGone forgets the jobs that are not in the list any more: one of such a name that is made later is a new one, and owes nothing. What
-// fired in this minute stays known, so that it does not fire twice.
-func (c *cron) forgetGone(list []Pending, minute time.Time) error {
+// fired in this minute stays known, so that it does not fire twice; and what a run in place has away, as by 'git stash', is written again at its end.
+func (c *cron) forgetGone(root disk.Dir, list []Pending, minute time.Time) error {
 	gone := func(job string) bool {
 		return !slices.ContainsFunc(list, func(p Pending) bool { return p.Name == job })
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(c.s.Jobs)), gone) {
+		return nil
+	}
+	open, _, err := c.history.ListOpen()
+	if err != nil || slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason == history.Run && o.Record.Isolated == "" }) {
+		return err
+	}
+	jobs, err := disk.OpenPath(root, ".decree/"+cronName) // again: one may have ended since
+	if err != nil {
+		return notMissing(err)
+	}
+	defer jobs.Close()
+	if list, err = files(jobs); err != nil {
+		return err
 	}
 	maps.DeleteFunc(c.failing, func(job string, _ time.Time) bool { return job != "" && gone(job) })
 	known := len(c.s.Jobs)
@@ -234,7 +248,7 @@ func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
 	if err != nil || there {
 		return err
 	}
-	if there, err = c.recorded(strings.TrimSuffix(file, suffix)); err != nil || there {
+	if there, err = c.history.Recorded(strings.TrimSuffix(file, suffix)); err != nil || there {
 		return err
 	}
 	m, err := readJob(jobs, job)
@@ -409,6 +423,9 @@ func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string)
 	fields := []message.Param{{Name: "cron_job", Value: tree.Quote(strings.TrimSuffix(job, suffix))}}
 	if m.ID != "" { // the job is a copy of a message, whose id and chain are that one's
 		fields = append(fields, message.Param{Name: "id", Value: strings.TrimSuffix(file, suffix)}, message.Param{Name: "chain", Value: chainOf(file)}, message.Param{Name: "seq", Value: "0"})
+	}
+	if m.Depth > 0 { // of a follow-up
+		fields = append(fields, message.Param{Name: "depth", Value: "0"})
 	}
 	// Without them where they cannot be said, as in a front matter of odd YAML.
 	if told, _, err := message.Set(m, fields); err == nil {

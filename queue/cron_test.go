@@ -16,6 +16,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/history"
 	"decree/project"
 )
 
@@ -465,13 +466,42 @@ func TestCronMadeAgain(t *testing.T) {
 // TestCronCopiedFromAMessage: each firing of a job that was copied from a message has an id and a chain of its own.
 func TestCronCopiedFromAMessage(t *testing.T) {
 	b := newBench(t, nil)
-	b.job("a.md", "0 9 * * *", "id: 2020010101010100-3\nchain: 2020010101010100\nseq: 3\n")
+	b.job("a.md", "0 9 * * *", "id: 2020010101010100-3\nchain: 2020010101010100\nseq: 3\ndepth: 1\n")
 	b.clockwork(time.UTC, func(at func(string) []string) {
 		require.Equal(t, []string{"2026112309000000-0.md"}, at("2026-11-23 09:00:05"))
 	})
 	text := b.read(".decree/inbox/2026112309000000-0.md")
 	require.Contains(t, text, "id: 2026112309000000-0\nchain: 2026112309000000\nseq: 0\n")
+	require.Contains(t, text, "depth: 0\n")
 	require.NotContains(t, text, "2020010101010100")
+}
+
+// TestCronAwayInARun: what a run in place has away, as by 'git stash -u', is written again at its end, and so fires then what it has missed.
+func TestCronAwayInARun(t *testing.T) {
+	b := newBench(t, nil)
+	b.job("a.md", "0 9 * * *", "catch_up: true\n")
+	b.job("keep.md", "0 0 1 1 *", "")
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		require.NoError(t, q.prepare(t.Context()))
+		c := newCron(q, b.say)
+		at := func(minute string) []string {
+			now, err := time.Parse(time.DateTime, "2026-11-23 "+minute)
+			require.NoError(t, err)
+			c.clock = func() time.Time { return now }
+			require.NoError(t, c.tick())
+			return b.inbox()
+		}
+		require.Empty(t, at("08:58:00"))
+		run := &history.Record{ID: "2026112308580000-0", Chain: "2026112308580000", Reason: history.Run, Status: history.StatusOpen, Command: []string{"true"}, Cwd: ".", Started: b.clock(), Attempts: 1}
+		require.NoError(t, q.o.Recorder.History().Begin(&history.Opened{Record: run}))
+		require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/cron/a.md")))
+		require.Empty(t, at("08:59:00"))
+		require.Empty(t, at("09:00:30"))
+		b.job("a.md", "0 9 * * *", "catch_up: true\n")
+		require.NoError(t, q.o.Recorder.History().Abandon(run.ID))
+		require.Len(t, at("09:02:00"), 1)
+		return nil
+	}))
 }
 
 // TestCronEdited: a new schedule holds at once, and does not fire in the minute in which the old one has fired.
