@@ -626,7 +626,7 @@ func (q *job) editedInPlace(d *dirs, record string) error {
 		return nil
 	}
 	again := slices.Contains(q.s.Edited, q.u.ID)
-	q.s.Edited = slices.DeleteFunc(q.s.Edited, func(id string) bool { return id == q.u.ID }) // saved with its end
+	q.s.Edited = slices.DeleteFunc(q.s.Edited, func(id string) bool { return id == q.u.ID }) // saved with its end, which may be repeated until then
 	if name, err := q.nowCalled(d); name != "" || err != nil {
 		return err
 	}
@@ -643,7 +643,7 @@ func (q *job) editedInPlace(d *dirs, record string) error {
 	if !again {
 		q.s.Edited = append(q.s.Edited, q.u.ID)
 		q.note("%s was edited while it was done, and is done as it is now", tree.Quote(q.u.Name))
-		return q.s.write(q.project().Store)
+		return nil
 	}
 	return q.acting(func(note noteActs) error {
 		if err := note(leaves(q.u.Name)...); err != nil {

@@ -102,6 +102,30 @@ func TestARoutineThatEditsItsMessage(t *testing.T) {
 	}
 }
 
+// TestDiesAfterAnEditInPlace ends the process at each step with the inbox or the queue's state after a message was edited while it was done: one edit is never taken for two.
+func TestDiesAfterAnEditInPlace(t *testing.T) {
+	for n, fired := 0, true; fired; n++ {
+		b := newBench(t, map[string]string{
+			".decree/inbox/a.md":          "first\n",
+			".decree/routines/develop.sh": `text=$(tail -n1 "$message_file"); [ $text = edited ] || echo edited >>.decree/inbox/a.md; echo $text >>"$RAN"` + "\n",
+		})
+		steps := 0
+		_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if !st.Write || len(b.ran()) != 1 || !strings.Contains(st.Path, "inbox") && !strings.Contains(st.Path, stateFile) {
+				return disktest.Action{}
+			}
+			steps++
+			return disktest.Action{Die: steps == n+1}
+		}), func(q *Queue) error { _, err := b.all(q); return err })
+		fired = steps > n
+		b.process()
+		require.Empty(t, b.dead(), "step %d: %s", n, strings.Join(b.said, "\n"))
+		require.Equal(t, "edited", b.ran()[len(b.ran())-1], "step %d", n)
+		require.Empty(t, b.inbox())
+		os.RemoveAll(b.base)
+	}
+}
+
 // TestSavedAsItCame: an editor that writes its buffer over a message which is being done makes another one of it, and that is said.
 func TestSavedAsItCame(t *testing.T) {
 	b := newBench(t, map[string]string{
