@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// GitHead is where the HEAD of the root's repository is; zero where there is none.
+// GitHead is where the HEAD of the root's repository is; zero where there is none. An open record holds it.
 type GitHead struct {
-	branch string // "" when it is detached
-	commit string // its hash, "" of a branch without one
-	log    int    // length of HEAD's log, in bytes
-	begun  [len(gitSteps)]bool
+	Branch string              `json:"branch"` // "" when it is detached; what is not UTF-8 in it is replaced, as JSON has none
+	Commit string              `json:"commit"` // its hash, "" of a branch without one
+	Log    int                 `json:"log"`    // length of HEAD's log, in bytes
+	Begun  [len(gitSteps)]bool `json:"begun"`
 }
 
 // gitSteps are what git can be in the midst of: the file below the git directory that says so, and how to end it.
@@ -39,11 +39,11 @@ func (p *Project) GitMoved(w Where, from GitHead) (string, error) {
 		return "", err
 	}
 	var said []string
-	if to.branch != from.branch || to.commit != from.commit {
+	if to.Branch != from.Branch || to.Commit != from.Commit {
 		said = append(said, from.moved(to, log))
 	}
 	for i, step := range gitSteps {
-		if to.begun[i] && !from.begun[i] {
+		if to.Begun[i] && !from.Begun[i] {
 			said = append(said, fmt.Sprintf("%s is under way, which '%s' ends", step.name, step.end))
 		}
 	}
@@ -55,12 +55,12 @@ func (p *Project) GitMoved(w Where, from GitHead) (string, error) {
 
 // moved says in words how HEAD moved to another place, whose log is given.
 func (from GitHead) moved(to GitHead, log []byte) string {
-	way := "on " + to.branch
-	if to.branch != from.branch || to.branch == "" {
+	way := "on " + to.Branch
+	if to.Branch != from.Branch || to.Branch == "" {
 		way = from.name() + " -> " + to.name()
 	}
 	made := ""
-	switch n := commits(log[min(from.log, len(log)):]); n {
+	switch n := commits(log[min(from.Log, len(log)):]); n {
 	case 0:
 	case 1:
 		made = ", 1 commit"
@@ -71,10 +71,10 @@ func (from GitHead) moved(to GitHead, log []byte) string {
 }
 
 func (h GitHead) name() string {
-	if h.branch == "" {
-		return h.commit[:min(7, len(h.commit))]
+	if h.Branch == "" {
+		return h.Commit[:min(7, len(h.Commit))]
 	}
-	return h.branch
+	return h.Branch
 }
 
 // head returns the log too.
@@ -90,9 +90,9 @@ func (g gitFiles) head(root string) (h GitHead, log []byte, err error) {
 	text := strings.TrimSpace(string(data))
 	ref, isRef := strings.CutPrefix(text, "ref: ")
 	if !isRef {
-		h.commit = text
-	} else if h.branch = strings.TrimPrefix(ref, "refs/heads/"); strings.HasPrefix(ref, "refs/") && filepath.IsLocal(ref) {
-		if h.commit, err = g.ref(common, ref); err != nil {
+		h.Commit = text
+	} else if h.Branch = strings.ToValidUTF8(strings.TrimPrefix(ref, "refs/heads/"), "?"); strings.HasPrefix(ref, "refs/") && filepath.IsLocal(ref) {
+		if h.Commit, err = g.ref(common, ref); err != nil {
 			return GitHead{}, nil, err
 		}
 	}
@@ -101,12 +101,12 @@ func (g gitFiles) head(root string) (h GitHead, log []byte, err error) {
 		if err != nil {
 			return GitHead{}, nil, err
 		}
-		if h.begun[i] = f != nil; f != nil {
+		if h.Begun[i] = f != nil; f != nil {
 			f.Close()
 		}
 	}
 	log, err = g.read(filepath.Join(own, "logs", "HEAD"), maxGitFile)
-	h.log = len(log)
+	h.Log = len(log)
 	return h, log, err
 }
 

@@ -47,11 +47,13 @@ func stillOpen(p *plan.Plan, own []runner.Process) (lines []string, others bool)
 
 // ownOutputs are the files into which decree writes what it says, and what the command says. Who redirects decree
 // into a file of the tree wants to read there how the run ended, and not to have that put back.
-func ownOutputs() (files []disk.Info) {
-	for _, f := range runner.Outputs() {
-		files = append(files, disk.Info{Dev: f.Dev, Ino: f.Ino})
+func ownOutputs() []disk.Info { return infosOf(runner.Outputs()) }
+
+func infosOf(files []runner.File) (out []disk.Info) {
+	for _, f := range files {
+		out = append(out, disk.Info{Dev: f.Dev, Ino: f.Ino})
 	}
-	return files
+	return out
 }
 
 // openFiles is the first of lines and how many more there are, for an error.

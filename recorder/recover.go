@@ -784,7 +784,9 @@ func frozenRules(o *history.Opened) []history.Rule {
 func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	r := c.r
 	r.note("the process of run %s is gone: finding out what the run changed, and recording it", o.Record.ID)
-	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozenRules(o), afterRun: true, unlimited: true})
+	began := besideOf(o)
+	outputs := append(ownOutputs(), infosOf(began.Outputs)...)
+	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozenRules(o), afterRun: true, outputs: outputs, unlimited: true})
 	if err != nil {
 		return err
 	}
@@ -827,12 +829,32 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := c.close(o, &ending{Record: &rec, Files: files}); err != nil {
 		return err
 	}
-	c.done = append(c.done, Recovered{Record: &rec, What: whatWasInterrupted(rec.ID, res.Unrecorded, edits, later), Later: later})
+	what := whatWasInterrupted(rec.ID, res.Unrecorded, edits, later)
+	if moved, err := r.project.GitMoved(r.opt.Where, began.Head); err == nil && moved != "" {
+		what += "; " + moved
+	}
+	c.done = append(c.done, Recovered{Record: &rec, What: what, Later: later})
 	if r.later == nil {
 		r.later = map[string][]tree.Path{}
 	}
 	r.later[rec.ID] = later
 	return nil
+}
+
+// extraBeside is the place in an open record of what a recovery must know that is not the tree's.
+const extraBeside = "beside"
+
+// besideIt is where git's HEAD was as a run began, and into which files decree wrote what it said.
+type besideIt struct {
+	Head    project.GitHead `json:"head"`
+	Outputs []runner.File   `json:"outputs,omitempty"`
+}
+
+func besideOf(o *history.Opened) (b besideIt) {
+	if json.Unmarshal(o.Extra[extraBeside], &b) != nil {
+		return besideIt{} // of an older decree
+	}
+	return b
 }
 
 // interruptedFiles writes and stores the files of an interrupted run's record; they are durable when it returns.

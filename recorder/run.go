@@ -401,6 +401,9 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	if u.opened.Extra[extraActs], err = json.Marshal(u.own.acts); err != nil {
 		return err
 	}
+	if u.opened.Extra[extraBeside], err = json.Marshal(besideIt{u.head, runner.Outputs()}); err != nil {
+		return err
+	}
 	if u.opened.Log, err = r.logOwn(id, u.own); err != nil {
 		return err
 	}
