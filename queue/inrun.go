@@ -9,18 +9,20 @@ import (
 	"decree/project"
 )
 
-// A message may be done inside a run in place, by a 'decree process' in its script. When that run ends, what its command has deleted
-// of .decree is written again. A message that was done, or has failed, is not deleted: the log of acts says so, as of
+// A message may be done inside a run in place, by a 'decree process' in its script, or beside or inside an agent's turn. When these end, what was
+// deleted of .decree meanwhile is written again. A message that was done, or has failed, is not deleted: the log of acts says so, as of
 // what people's commands do.
 
-// acting has do move a message out of the inbox. Where a run in place may write that again, do notes it.
+// acting has do move a message out of the inbox. Where a run in place or a turn may write that again, do notes it.
 func (q *job) acting(do func(note noteActs) error) error {
 	open, _, err := q.rec.History().ListOpen()
 	if err != nil {
 		return err
 	}
-	inRun := func(o *history.Opened) bool { return o.Record.Reason == history.Run && o.Record.Isolated == "" }
-	if !slices.ContainsFunc(open, inRun) {
+	mayWrite := func(o *history.Opened) bool {
+		return o.Record.Reason == history.Turn || o.Record.Reason == history.Run && o.Record.Isolated == ""
+	}
+	if !slices.ContainsFunc(open, mayWrite) {
 		return do(func(...project.Act) error { return nil })
 	}
 	return q.project().Act(do)

@@ -3,6 +3,7 @@ package recorder
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -115,6 +116,103 @@ func (u *run) noteGone(missing []ownFile) error {
 		return err
 	}
 	return u.r.saveExtra(u.opened, u.rec, extraDeleted, raw)
+}
+
+// bringDeleted writes again what was deleted of .decree while a record was open whose end nobody has seen, as of a run whose
+// decree died, or to which a person's deletions come, as in an agent's turn. It says so in words.
+func (r *Recorder) bringDeleted(o *history.Opened) (words []string, err error) {
+	err = r.project.HoldActs(func() error {
+		words, err = r.bringOthers(o)
+		return err
+	})
+	return words, err
+}
+
+// bringOthers is bringDeleted while nobody acts. In a turn a file that is deleted by itself is to be gone, as the agent was asked for
+// that, or a person did it beside; a message that waits is told of as failed. Who deletes .decree means none of them.
+func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
+	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
+	turn, what := o.Record.Reason == history.Turn, noun(o.Record)+" "+o.Record.ID
+	own, unread := r.ownOf(o)
+	swept := slices.ContainsFunc(own, func(f ownFile) bool { return f.Path == "." && r.isAnother(f, own) })
+	if !turn || swept {
+		n, err := r.bringBack()
+		if err != nil {
+			return words, err
+		}
+		if n > 0 {
+			swept = true // who deletes records too is a command that sweeps all away
+			say("%s missing from .decree/runs; now written again", recordsWere(n))
+		}
+	}
+	if unread != nil {
+		say("it cannot be told which of your files in .decree were deleted while %s went on (%v); nothing of them was written again", what, unread)
+		return words, nil
+	}
+	if err := r.clearOwn(own); err != nil {
+		return words, err
+	}
+	if modes := modesOf(o); modes != nil {
+		narrowed, err := r.narrow(modes, own)
+		if err != nil {
+			return words, err
+		}
+		if root := r.rootMode(modes); root != "" {
+			narrowed = append(narrowed, root)
+		}
+		for _, w := range narrowed {
+			say("%s: %s", what, w)
+		}
+	}
+	missing, _, err := r.missingOwn(ownSet{files: own, acts: actsOf(o)})
+	if err != nil || len(missing) == 0 {
+		return words, err
+	}
+	var unclear []ownFile
+	if !swept {
+		missing, unclear = r.goneWhileItRan(o, own, missing)
+		if turn {
+			other := func(f ownFile) bool { return !f.waited() }
+			missing, unclear = slices.DeleteFunc(missing, other), slices.DeleteFunc(unclear, other)
+		}
+	}
+	brought, err := r.bringOwn(missing)
+	if err != nil {
+		return words, err
+	}
+	unclear, dead, err := r.bringDeadMessages(what, unclear)
+	words = append(words, dead...)
+	if err != nil {
+		return words, err
+	}
+	if _, err = r.bringOwn(aside(unclear)); err != nil {
+		return words, err
+	}
+	if names := ownNames(brought); len(names) > 0 {
+		say("deleted while %s went on, and written again: %s", what, some(names))
+	}
+	if names := ownNames(aside(unclear)); len(names) > 0 {
+		say("deleted since %s began, by its command or by somebody later, and kept as %s", what, some(names))
+	}
+	return words, nil
+}
+
+// bringDeadMessages is for those of the files that were messages; it returns the others.
+func (r *Recorder) bringDeadMessages(what string, files []ownFile) (others []ownFile, words []string, err error) {
+	var messages []ownFile
+	for _, f := range files {
+		if f.waited() {
+			messages = append(messages, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	cause := fmt.Sprintf("deleted since %s began, by its command or by somebody later", what)
+	messages, err = r.bringDead(messages, cause)
+	if names := ownNames(messages); len(names) > 0 {
+		words = append(words, fmt.Sprintf("%s: %s; 'decree inbox retry NAME' queues one again", cause, some(names)))
+	}
+	return others, words, err
 }
 
 // bringBack writes again the run directories that are gone, and returns how

@@ -105,8 +105,9 @@ func decodeOwn(raw json.RawMessage) (files []ownFile, err error) {
 }
 
 // ownFiles stores the user's own files in .decree: the tree's manifest leaves
-// .decree out, and a command may delete it.
-func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
+// .decree out, and a command may delete it. brief: a large directory is passed over, as
+// for an agent that waits.
+func (r *Recorder) ownFiles(x *writing, brief bool) (own ownSet, err error) {
 	self, err := r.project.Decree.Self()
 	if err != nil {
 		return own, err
@@ -119,7 +120,7 @@ func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
 		return own, err
 	}
 	own.acts = &acts
-	l := &ownLook{r: r, x: x, large: map[string]*largeDir{}}
+	l := &ownLook{r: r, x: x, brief: brief, large: map[string]*largeDir{}}
 	own.files = []ownFile{{Path: ".", Mode: self.Mode, Dir: true, Ino: self.Ino}}
 	err = eachOwn(r.project.Decree, "", l.list, func(dir disk.Dir, name, at string, info disk.Info) error {
 		f, ok, err := l.look(dir, name, at, info)
@@ -157,6 +158,14 @@ func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
 	return own, nil
 }
 
+// note puts the set but for what is in large into an open record.
+func (s ownSet) note(extra map[string]json.RawMessage) (err error) {
+	if extra[extraOwn], err = encodeOwn(s.files); err == nil {
+		extra[extraActs], err = json.Marshal(s.acts)
+	}
+	return err
+}
+
 // lookForLost has files of large directories looked at again whose contents the store has
 // lost with a pack: between two runs no record names them, so another process that frees
 // space may have freed them.
@@ -177,6 +186,7 @@ func (r *Recorder) lookForLost(x *writing) error {
 type ownLook struct {
 	r      *Recorder
 	x      *writing
+	brief  bool
 	barred []string
 	above  []string             // larger than capture.max_file
 	large  map[string]*largeDir // by path
@@ -192,6 +202,9 @@ func (l *ownLook) list(dir disk.Dir, prefix string) ([]disk.Entry, error) {
 	list, err := dir.List()
 	if err != nil || len(list) < largeFrom {
 		return list, err
+	}
+	if l.brief {
+		return nil, nil
 	}
 	d := watchLarge(dir, at)
 	if d == nil {

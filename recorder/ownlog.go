@@ -182,7 +182,7 @@ func (r *Recorder) tidyOwnLogs() error {
 	}
 	defer dir.Close()
 	open, _, err := r.history.ListOpen()
-	if err != nil || slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason != history.Turn }) {
+	if err != nil || slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason != history.Turn || o.Extra[extraOwn] != nil }) {
 		return err
 	}
 	if err := r.project.EndActs(); err != nil {

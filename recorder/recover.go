@@ -547,78 +547,11 @@ func recordsWere(n int) string {
 
 // bringDeleted writes again what a run's command has deleted of .decree.
 func (c *recovery) bringDeleted(o *history.Opened) error {
-	return c.r.project.HoldActs(func() error { return c.bringOthers(o) })
-}
-
-func (c *recovery) bringOthers(o *history.Opened) error {
-	n, err := c.r.bringBack()
-	if err != nil {
-		return err
-	}
-	if n > 0 {
-		c.add(nil, "%s missing from .decree/runs; now written again", recordsWere(n))
-	}
-	own, err := c.r.ownOf(o)
-	if err != nil {
-		c.add(nil, "it cannot be told which of your files in .decree were deleted while run %s went on (%v); nothing of them was written again", o.Record.ID, err)
-		return nil
-	}
-	if err := c.r.clearOwn(own); err != nil {
-		return err
-	}
-	words, err := c.r.narrow(modesOf(o), own)
-	if err != nil {
-		return err
-	}
-	if root := c.r.rootMode(modesOf(o)); root != "" {
-		words = append(words, root)
-	}
+	words, err := c.r.bringDeleted(o)
 	for _, w := range words {
-		c.add(nil, "run %s: %s", o.Record.ID, w)
+		c.add(nil, "%s", w)
 	}
-	missing, _, err := c.r.missingOwn(ownSet{files: own, acts: actsOf(o)})
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	var unclear []ownFile
-	if n == 0 { // who deletes records too is a command that sweeps all away
-		missing, unclear = c.r.goneWhileItRan(o, own, missing)
-	}
-	brought, err := c.r.bringOwn(missing)
-	if err != nil {
-		return err
-	}
-	if unclear, err = c.bringDeadMessages(o, unclear); err != nil {
-		return err
-	}
-	if _, err = c.r.bringOwn(aside(unclear)); err != nil {
-		return err
-	}
-	if names := ownNames(brought); len(names) > 0 {
-		c.add(nil, "deleted while run %s went on, and written again: %s", o.Record.ID, some(names))
-	}
-	if names := ownNames(aside(unclear)); len(names) > 0 {
-		c.add(nil, "deleted since run %s began, by its command or by somebody later, and kept as %s", o.Record.ID, some(names))
-	}
-	return nil
-}
-
-// bringDeadMessages is for those of the files that were messages; it returns the others.
-func (c *recovery) bringDeadMessages(o *history.Opened, files []ownFile) (others []ownFile, err error) {
-	var messages []ownFile
-	for _, f := range files {
-		if f.waited() {
-			messages = append(messages, f)
-		} else {
-			others = append(others, f)
-		}
-	}
-	cause := fmt.Sprintf("deleted since run %s began, by its command or by somebody later", o.Record.ID)
-	messages, err = c.r.bringDead(messages, cause)
-	if names := ownNames(messages); len(names) > 0 {
-		c.add(nil, "%s: %s; 'decree inbox retry NAME' queues one again", cause, some(names))
-	}
-	return others, err
+	return err
 }
 
 // close ends the record of a run that is gone, after writing again what its command has

@@ -350,7 +350,7 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 		return nil, err
 	}
 	r.tell(res)
-	if u.own, err = r.ownFiles(u.x); err != nil {
+	if u.own, err = r.ownFiles(u.x, false); err != nil {
 		return nil, err
 	}
 	if u.modes, err = r.lookModes(); err != nil {
@@ -392,13 +392,10 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	}
 	u.special = res.Special
 	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
-	if u.opened.Extra[extraOwn], err = encodeOwn(u.own.files); err != nil {
+	if err = u.own.note(u.opened.Extra); err != nil {
 		return err
 	}
 	if u.opened.Extra[extraModes], err = json.Marshal(u.modes); err != nil {
-		return err
-	}
-	if u.opened.Extra[extraActs], err = json.Marshal(u.own.acts); err != nil {
 		return err
 	}
 	if u.opened.Extra[extraBeside], err = json.Marshal(besideIt{u.head, runner.Outputs()}); err != nil {

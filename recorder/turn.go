@@ -261,6 +261,10 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 	if err := out.mark(rec); err != nil {
 		return nil, &BeginError{err}
 	}
+	extra := map[string]json.RawMessage{}
+	if err := r.noteOwn(x, extra); err != nil {
+		return nil, &BeginError{err}
+	}
 	if err := r.keep(x, res); err != nil {
 		return nil, &BeginError{err}
 	}
@@ -278,7 +282,20 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 	if note.From, err = r.project.ToldSize(); err != nil {
 		return nil, &BeginError{err}
 	}
-	return rec, r.openTurn(rec, rules(res), note)
+	return rec, r.openTurn(rec, rules(res), note, extra)
+}
+
+// noteOwn stores the user's own files in .decree, and notes them for the end of a turn. In a turn that is part of a run in place that
+// one sees to them: it knows the message that it does.
+func (r *Recorder) noteOwn(x *writing, extra map[string]json.RawMessage) error {
+	if slices.ContainsFunc(x.ongoing.leases, func(l project.Lease) bool { return !l.Holder.Isolated && r.descent(l.Holder) >= 0 }) {
+		return nil
+	}
+	own, err := r.ownFiles(x, true)
+	if err != nil {
+		return err
+	}
+	return own.note(extra)
 }
 
 // newTurn is the record of a turn that begins now.
@@ -342,14 +359,13 @@ func (r *Recorder) aroundTurn(b ongoing, e TurnEvent) string {
 }
 
 // openTurn writes the open record, from which on there is a turn, and its label.
-func (r *Recorder) openTurn(rec *history.Record, rules []history.Rule, note turnNote) error {
-	raw, err := json.Marshal(note)
-	if err != nil {
+func (r *Recorder) openTurn(rec *history.Record, rules []history.Rule, note turnNote, extra map[string]json.RawMessage) (err error) {
+	if extra[extraTurn], err = json.Marshal(note); err != nil {
 		return err
 	}
 	label := history.LabelOfTurn(rec.Actor.Turn)
 	o := &history.Opened{
-		Record: rec, Rules: rules, Extra: map[string]json.RawMessage{extraTurn: raw},
+		Record: rec, Rules: rules, Extra: extra,
 		Effects: history.Effects{Labels: map[string]string{label: rec.ID}},
 	}
 	if err := r.history.Begin(o); err != nil {
@@ -490,8 +506,15 @@ func (r *Recorder) closeTurnsIn(ctx context.Context, x *writing, run string) err
 	return r.closeTurns(ctx, x, func(t *openTurn) bool { return t.Record.Inside == run })
 }
 
-// closeTurn closes a turn: what has changed since its prompt is recorded as its work.
+// closeTurn closes a turn: what has changed since its prompt is recorded as its work, and what was deleted of .decree is written again.
 func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy) error {
+	words, err := r.bringDeleted(t.Opened)
+	for _, w := range words {
+		r.note("%s", w)
+	}
+	if err != nil {
+		return err
+	}
 	now, err := r.observe(ctx, x, look{phase: "comparing", frozen: frozenRules(t.Opened), afterRun: true, unlimited: true})
 	if err != nil {
 		return err
