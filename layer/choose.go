@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/layer/overlay"
 	"decree/runner/userns"
 )
 
@@ -212,10 +213,10 @@ func (p *Place) remember(key string) {
 
 // explain says why the system has refused an overlay, where policy is that of the machine
 // and mounts are those below the root.
-func explain(policy userns.Policy, mounts []string, err error) *Refusal {
+func explain(policy userns.Policy, mounts []overlay.Mounted, err error) *Refusal {
 	r := &Refusal{Mechanism: Overlay, Err: err}
 	if len(mounts) > 0 {
-		r.Reason, r.Advice = "something is mounted below the root, at "+mounts[0], "unmount it for the run"+OrClone
+		r.Reason, r.Advice = "something is mounted below the root, at "+mounts[0].At, "unmount it for the run"+OrClone
 		return r
 	}
 	r.Reason, r.Advice = policy.Reason()

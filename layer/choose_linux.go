@@ -38,8 +38,8 @@ func inOverlay(path string) string {
 	return overlay.Over(mounts, path)
 }
 
-// MountsBelow lists the places below root, a path without links, at which something is mounted; none where that is not known.
-func MountsBelow(root string) []string {
+// MountsBelow lists what is mounted below root, a path without links; nothing where that is not known.
+func MountsBelow(root string) []overlay.Mounted {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil

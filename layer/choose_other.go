@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"decree/disk"
+	"decree/layer/overlay"
 	"decree/runner/userns"
 )
 
@@ -16,7 +17,7 @@ func (p *Place) tryMount(disk.Dir) error { return p.Explain(errors.ErrUnsupporte
 // Explain says why a mount was refused.
 func (p *Place) Explain(err error) *Refusal { return explain(userns.Policy{}, nil, err) }
 
-// MountsBelow lists the places below root at which something is mounted; here that is not known.
-func MountsBelow(string) []string { return nil }
+// MountsBelow lists what is mounted below root; here that is not known.
+func MountsBelow(string) []overlay.Mounted { return nil }
 
 func inOverlay(string) string { return "" }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/layer/overlay"
 	"decree/runner/userns"
 	"decree/tree"
 )
@@ -116,12 +117,12 @@ func TestTryLeavesNothing(t *testing.T) {
 func TestExplains(t *testing.T) {
 	for _, c := range []struct {
 		policy         userns.Policy
-		mounts         []string
+		mounts         []overlay.Mounted
 		err            error
 		reason, advice string
 	}{
 		{userns.Policy{AppArmor: true}, nil, syscall.EACCES, "AppArmor", "'decree doctor'"},
-		{userns.Policy{Filtered: true}, []string{"/root/mnt"}, syscall.EINVAL, "mounted below the root, at /root/mnt", "unmount"},
+		{userns.Policy{Filtered: true}, []overlay.Mounted{{At: "/root/mnt"}}, syscall.EINVAL, "mounted below the root, at /root/mnt", "unmount"},
 		{userns.Policy{}, nil, errors.ErrUnsupported, "the system has no overlays", ""},
 		{userns.Policy{}, nil, syscall.EINVAL, "the system refuses it", ""},
 	} {

@@ -240,7 +240,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 		return err
 	}
 	u.flushRewritten(heeding, res, changes)
-	if err := u.noteMounted(changes); err != nil {
+	if err := r.noteMounted(u.rec, held(changes)); err != nil {
 		return err
 	}
 	if err := res.Commit(); err != nil {
@@ -510,11 +510,11 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 	if len(u.lost) > 0 {
 		return fmt.Errorf("%s cannot be read or is too large to be recorded, so what would be overwritten is not known; let it be read (chmod u+r), or move it away, then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
 	}
-	if len(u.mounted) > 0 {
-		return fmt.Errorf("while the command worked something was mounted at %s, and what lies there is not the tree's; unmount it ('umount'), then 'decree revert %s' puts back", some(u.mounted), u.rec.ID)
+	changed := func(place tree.Path) bool {
+		return slices.ContainsFunc(u.changes, func(c tree.Change) bool { return c.Path.Within(place) })
 	}
-	if len(u.unmounted) > 0 {
-		return fmt.Errorf("what was mounted at %s is not mounted any more, and what the command deleted there may be on it still; mount it again, then 'decree revert %s' puts back", some(u.unmounted), u.rec.ID)
+	if other := u.r.stillMounted(u.rec, changed); other != nil {
+		return fmt.Errorf("%s; %s", other.Msg, other.Advice)
 	}
 	stay, err := u.bringLeftOut()
 	if err != nil || len(u.changes) == 0 {

@@ -82,6 +82,9 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 		Started: started, Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
 		Before: res.Tree, After: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
 	}
+	if err := r.noteMounts(rec); err != nil {
+		return nil, err
+	}
 	if err := out.mark(rec); err != nil {
 		return nil, err
 	}

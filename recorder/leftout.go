@@ -464,11 +464,16 @@ func (u *run) markGone() error {
 
 // setExtra gives a record a field with names; without names it has none.
 func setExtra(rec *history.Record, field string, names []string) error {
+	return setField(rec, field, names, len(names) > 0)
+}
+
+// setField gives a record a field, or takes it away.
+func setField(rec *history.Record, field string, value any, is bool) error {
 	rec.Extra = slices.DeleteFunc(rec.Extra, func(f history.Field) bool { return f.Name == field })
-	if len(names) == 0 {
+	if !is {
 		return nil
 	}
-	raw, err := json.Marshal(names)
+	raw, err := json.Marshal(value)
 	rec.Extra = append(rec.Extra, history.Field{Name: field, Raw: raw})
 	return err
 }

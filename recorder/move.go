@@ -505,6 +505,9 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cach
 	if a.full != nil {
 		rec.Before, rec.Files, rec.Bytes, rec.Unrecorded = a.full.id, a.full.files, a.full.bytes, a.full.unrecorded
 		rec.ManifestSHA256 = a.full.sum
+		if err := r.noteMounts(rec); err != nil {
+			return nil, err
+		}
 		end.build, end.Files = []history.RunFile{a.full.manifest}, a.full.found.stored(end.Files)
 		if err := a.full.found.mark(rec); err != nil {
 			return nil, err

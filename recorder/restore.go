@@ -100,6 +100,9 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		}
 		return out, nil
 	}
+	if err := r.mountedSince(rec, target, p); err != nil {
+		return nil, err
+	}
 	if err := r.verifyContents(ctx, p, cache); err != nil {
 		return nil, err
 	}

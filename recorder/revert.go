@@ -145,8 +145,11 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 	}
 	for _, rec := range t.records {
 		if d == plan.Back {
-			if err := r.stillMounted(rec, p.Steps); err != nil {
-				return err
+			moves := func(place tree.Path) bool {
+				return slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.Path.Within(place) })
+			}
+			if other := r.stillMounted(rec, moves); other != nil {
+				return other
 			}
 		}
 		if len(rec.Unrecorded) > 0 && d == plan.Back {

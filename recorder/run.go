@@ -150,24 +150,20 @@ type run struct {
 	asked   time.Duration // that people took to answer
 	stopped os.Signal     // came after the command's end: there is no further attempt
 
-	started started // the last attempt
-	log     disk.File
-	capped  *cappedLog  // what writes it
-	mounts  []tree.Path // in the tree when the run began
-	mounted []tree.Path // where the last attempt has changes, and something came to be mounted
-	// unmounted are those where something was mounted when the run began, and is no more.
-	unmounted []tree.Path
-	ended     int64 // when the last attempt's command did, in nanoseconds since 1970
-	begun     bool  // a command has been executed
-	clean     bool  // the tree was put back for the last attempt, which has not begun
-	tried     []tried
-	changes   []tree.Change // of the last attempt, against before
-	lost      []tree.Path   // paths that could not be read after it, but were before
-	hidden    int
-	special   []tree.Path       // told already
-	vanished  []tree.Path       // told already: unrecorded before, and gone
-	files     map[string][]byte // composed, by name
-	res       RunResult
+	started  started // the last attempt
+	log      disk.File
+	capped   *cappedLog // what writes it
+	ended    int64      // when the last attempt's command did, in nanoseconds since 1970
+	begun    bool       // a command has been executed
+	clean    bool       // the tree was put back for the last attempt, which has not begun
+	tried    []tried
+	changes  []tree.Change // of the last attempt, against before
+	lost     []tree.Path   // paths that could not be read after it, but were before
+	hidden   int
+	special  []tree.Path       // told already
+	vanished []tree.Path       // told already: unrecorded before, and gone
+	files    map[string][]byte // composed, by name
+	res      RunResult
 }
 
 // checkRun refuses options that no run begins with, and returns what keeps the command in.
@@ -364,7 +360,7 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
 		return nil, err
 	}
-	u.head, u.mounts = u.gitHead(), r.mounts()
+	u.head = u.gitHead()
 	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
 		return nil, err
 	}
@@ -387,6 +383,9 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 		Inside: u.x.ongoing.inside, Origin: r.origin(),
 	}
 	u.limits.record(u.rec)
+	if err := r.noteMounts(u.rec); err != nil {
+		return err
+	}
 	if err := u.found.mark(u.rec); err != nil {
 		return err
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"decree/layer"
+	"decree/layer/overlay"
 	"decree/project"
 	"decree/tree"
 )
@@ -38,7 +41,7 @@ func TestStranded(t *testing.T) {
 	res, err := r.Run(context.Background(), command(b))
 	require.NoError(t, err)
 	require.False(t, res.PutBack)
-	require.Contains(t, strings.Join(res.Notes, "\n"), "not put back: while the command worked something was mounted at sub, and what lies there is not the tree's; unmount it")
+	require.Contains(t, strings.Join(res.Notes, "\n"), "not put back: something was mounted at sub since run "+res.Record.ID+" began (then: nothing, now: "+kindAt(t, sub)+"), and what lies there is not the tree's; unmount it")
 	_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Yes: true})
 	require.ErrorContains(t, err, "something was mounted at sub")
 	require.Contains(t, project.HintOf(err), "unmount it")
@@ -121,7 +124,7 @@ func TestUnmounted(t *testing.T) {
 	res, err := r.Run(context.Background(), command(b))
 	require.NoError(t, err)
 	require.False(t, res.PutBack)
-	require.Contains(t, strings.Join(res.Notes, "\n"), "what was mounted at sub is not mounted any more")
+	require.Contains(t, strings.Join(res.Notes, "\n"), "what was mounted at sub when run "+res.Record.ID+" began is not mounted any more")
 	_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Yes: true})
 	require.ErrorContains(t, err, "what was mounted at sub when run "+res.Record.ID+" began is not mounted any more")
 	require.NoFileExists(t, filepath.Join(sub, "k"))
@@ -163,4 +166,142 @@ func TestMountedFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a\n", b.read("a"))
 	require.Equal(t, "two\n", b.read("c.yml"))
+}
+
+// kindAt is what mountinfo calls the file system that is mounted at a place.
+func kindAt(t *testing.T, at string) string {
+	mounts := layer.MountsBelow(filepath.Dir(at))
+	i := slices.IndexFunc(mounts, func(m overlay.Mounted) bool { return m.At == at })
+	require.GreaterOrEqual(t, i, 0)
+	kind, _, _ := strings.Cut(mounts[i].What, " ")
+	return kind
+}
+
+// exchanged is a tree with a directory that another one is mounted at, or none, and a third one.
+type exchanged struct {
+	*agents
+	sub, one, two string
+}
+
+func newExchanged(t *testing.T, mounted bool) *exchanged {
+	x := &exchanged{agents: newAgents(t), one: t.TempDir(), two: t.TempDir()}
+	x.sub = filepath.Join(x.root, "sub")
+	x.write("a", "a\n")
+	require.NoError(t, os.Mkdir(x.sub, 0o755))
+	for _, dir := range []string{x.one, x.two} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(dir)), []byte(dir), 0o644))
+	}
+	if err := unix.Mount(x.one, x.sub, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("cannot mount: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(x.sub, 0) })
+	if !mounted {
+		x.unmount()
+	}
+	x.checkpoint()
+	return x
+}
+
+func (x *exchanged) mount(dir string) {
+	require.NoError(x.t, unix.Mount(dir, x.sub, "", unix.MS_BIND, ""))
+}
+
+func (x *exchanged) unmount() { require.NoError(x.t, unix.Unmount(x.sub, 0)) }
+
+// whole says that each of the two directories has its own file alone.
+func (x *exchanged) whole() {
+	x.t.Helper()
+	for _, dir := range []string{x.one, x.two} {
+		list, err := os.ReadDir(dir)
+		require.NoError(x.t, err)
+		require.Len(x.t, list, 1, dir)
+		require.Equal(x.t, filepath.Base(dir), list[0].Name())
+	}
+}
+
+// TestExchangedMounts: what is mounted at a place is told from another thing that is mounted there later, whoever exchanges them: a failing run, one
+// that succeeds, one whose decree dies, an agent's turn. Nothing is written onto either before the first is there again.
+func TestExchangedMounts(t *testing.T) {
+	ctx := context.Background()
+	refused := func(x *exchanged, id string) {
+		t.Helper()
+		r := x.open()
+		defer r.Close()
+		_, err := r.Revert(ctx, MoveOptions{Refs: []string{id}, Force: true, Yes: true})
+		require.ErrorContains(t, err, "what was mounted at sub when")
+		_, err = r.Undo(ctx, UndoOptions{Yes: true})
+		require.ErrorContains(t, err, "what was mounted at sub when")
+		x.whole()
+	}
+	back := func(x *exchanged, id string) {
+		t.Helper()
+		x.unmount()
+		x.mount(x.one)
+		x.revert(id)
+		x.whole()
+		require.Equal(t, "a\n", x.read("a"))
+	}
+	for _, exit := range []int{0, 3} {
+		x := newExchanged(t, true)
+		r := x.commanded(func() int {
+			x.write("a", "b\n")
+			x.unmount()
+			x.mount(x.two)
+			return exit
+		})
+		res, err := r.Run(ctx, command(x.bench))
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		require.False(t, res.PutBack)
+		x.whole()
+		refused(x, res.Record.ID)
+		back(x, res.Record.ID)
+	}
+	x := newExchanged(t, true)
+	e := event("s", 100)
+	x.prompt(e, "exchange")
+	x.write("a", "b\n")
+	x.unmount()
+	x.mount(x.two)
+	turn := x.end(e)
+	refused(x, turn.ID)
+	back(x, turn.ID)
+}
+
+// TestMountedSince: neither the undo of the turn in which something was mounted nor a restore of what was before it deletes what lies there; what
+// is seen there as it was then is restored.
+func TestMountedSince(t *testing.T) {
+	ctx := context.Background()
+	x := newExchanged(t, false)
+	first := x.checkpoint()
+	e := event("s", 100)
+	x.prompt(e, "mount")
+	x.write("a", "b\n")
+	x.mount(x.two)
+	turn := x.end(e)
+	r := x.open()
+	defer r.Close()
+	for name, move := range map[string]func() error{
+		"undo":    func() error { _, err := r.Undo(ctx, UndoOptions{Yes: true}); return err },
+		"revert":  func() error { _, err := r.Revert(ctx, MoveOptions{Refs: []string{turn.ID}, Yes: true}); return err },
+		"restore": func() error { _, err := r.Restore(ctx, RestoreOptions{Ref: first.ID, Yes: true}); return err },
+	} {
+		err := move()
+		require.ErrorContains(t, err, "something was mounted at sub since", name)
+		require.Equal(t, project.Refused, project.KindOf(err), name)
+		x.whole()
+	}
+	second := x.checkpoint()
+	require.NoError(t, os.WriteFile(filepath.Join(x.two, "more"), nil, 0o644))
+	_, err := r.Restore(ctx, RestoreOptions{Ref: second.ID, Yes: true})
+	require.NoError(t, err)
+	x.whole()
+	x.unmount()
+	x.mount(x.one)
+	_, err = r.Restore(ctx, RestoreOptions{Ref: second.ID, Yes: true})
+	require.ErrorContains(t, err, "what was mounted at sub when")
+	_, err = r.Restore(ctx, RestoreOptions{Ref: first.ID, Paths: []tree.Path{"a"}, Yes: true})
+	require.NoError(t, err)
+	require.Equal(t, "a\n", x.read("a"))
+	x.whole()
 }

@@ -258,6 +258,9 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 		return nil, &BeginError{err}
 	}
 	rec.Unrecorded, rec.Files, rec.Bytes, rec.Before = res.Unrecorded, res.Files, res.Bytes, res.Tree
+	if err := r.noteMounts(rec); err != nil {
+		return nil, &BeginError{err}
+	}
 	if err := out.mark(rec); err != nil {
 		return nil, &BeginError{err}
 	}
@@ -555,6 +558,9 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by h
 		return err
 	}
 	if err := r.keep(x, now); err != nil {
+		return err
+	}
+	if err := r.noteMounted(rec, held(whose.turn)); err != nil {
 		return err
 	}
 	rec.After, rec.DiffSHA256, rec.Changes = now.Tree, diff.SHA256, diff.Changes

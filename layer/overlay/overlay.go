@@ -82,15 +82,33 @@ func Within(mountinfo []byte, name string) bool {
 	return false
 }
 
-// Below lists the places below root at which mountinfo has a mount.
-func Below(mountinfo []byte, root string) (places []string) {
+// Mounted is what is mounted at a place.
+type Mounted struct {
+	At string
+	// What is the kind of file system, the device or server unless Local, and the path in it of the directory that is mounted, as after another
+	// mount of the same.
+	What  string
+	Local bool // it is on a device, which may have another number when it is mounted again
+}
+
+// Below lists what mountinfo has mounted below root.
+func Below(mountinfo []byte, root string) (list []Mounted) {
 	below := escape(strings.TrimSuffix(root, "/")) + "/"
 	for line := range strings.Lines(string(mountinfo)) {
-		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], below) {
-			places = append(places, unescape.Replace(f[4]))
+		before, after, _ := strings.Cut(line, " - ")
+		f := strings.Fields(before)
+		if len(f) < 5 || !strings.HasPrefix(f[4], below) {
+			continue
 		}
+		kind, source, _ := strings.Cut(after, " ")
+		source, _, _ = strings.Cut(source, " ")
+		m := Mounted{At: unescape.Replace(f[4]), What: kind + " " + f[3], Local: strings.HasPrefix(source, "/dev/")}
+		if !m.Local {
+			m.What = kind + " " + source + " " + f[3]
+		}
+		list = append(list, m)
 	}
-	return places
+	return list
 }
 
 // NamePrefix is what the names of all mounts begin with.

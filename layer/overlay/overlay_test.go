@@ -23,7 +23,8 @@ func TestWithin(t *testing.T) {
 }
 
 func TestBelow(t *testing.T) {
-	assert.Equal(t, []string{"/home/a b/root/in\tner"}, Below([]byte(mountinfo), "/home/a b/root"))
+	assert.Equal(t, []Mounted{{At: "/home/a b/root/in\tner", What: "overlay overlay /"}}, Below([]byte(mountinfo), "/home/a b/root"))
+	assert.Equal(t, []Mounted{{At: "/m", What: "ext4 /d", Local: true}}, Below([]byte("40 28 7:0 /d /m rw - ext4 /dev/loop0 rw\n"), "/"))
 	assert.Empty(t, Below([]byte(mountinfo), "/home/a b/rooted"))
 	assert.Len(t, Below([]byte(mountinfo), "/"), 5, "the root of all, too")
 }
