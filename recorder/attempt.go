@@ -243,6 +243,9 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err := r.noteMounted(u.rec, held(changes)); err != nil {
 		return err
 	}
+	if err := r.noteRenamed(u.rec, u.opened, held(changes)); err != nil {
+		return err
+	}
 	if err := res.Commit(); err != nil {
 		return err
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
-
 	"slices"
 	"strings"
 
@@ -15,11 +15,15 @@ import (
 	"decree/history"
 	"decree/plan"
 	"decree/tree"
+	"decree/worktree"
 )
 
 // What lies in the root and is not recorded, .git and what the rules ignore, is not
 // decree's to put back. But a failed run that took it away must not be said to be put
 // back without a word of it, and where it only got another name it gets its own again.
+
+// What is not put back at once, as a run's that succeeded or an agent's turn, has in its record which of it got a name
+// that is recorded: a revert would take that away as a file that was made, and it gets its own again instead.
 
 // leftOut is an entry of the root that is not recorded, as a run begins.
 type leftOut struct {
@@ -47,6 +51,22 @@ func (g Gone) Irreplaceable() bool { return isRepository(g.Path) || g.Now != "" 
 func (g Gone) Below() bool { return g.Path.Parent() != "" }
 
 func isRepository(path tree.Path) bool { return path.Name() == ".git" || path.Name() == ".decree" }
+
+// extraLeft is the place in an open record of a leftNote of each.
+const extraLeft = "left"
+
+// extraRenamed is the field of run.json with the paths in the tree that they had at its end, by name.
+const extraRenamed = "renamed"
+
+// leftNote is what is noted of a leftOut.
+type leftNote struct {
+	Name  string `json:"name"` // quoted
+	Dir   bool   `json:"dir,omitempty"`
+	Ino   uint64 `json:"ino"`
+	Born  int64  `json:"born,omitempty"` // of a directory, in ns since 1970; 0: not known
+	Mtime int64  `json:"mtime"`
+	Size  int64  `json:"size"`
+}
 
 // extraGone is the field of run.json that names what is gone.
 const extraGone = "gone"
@@ -486,4 +506,166 @@ func goneOf(rec *history.Record) (names []string) {
 		}
 	}
 	return names
+}
+
+// noteLeft puts them into an open record.
+func noteLeft(left []leftOut, extra map[string]json.RawMessage) (err error) {
+	notes := make([]leftNote, 0, len(left))
+	for _, l := range left {
+		n := leftNote{Name: tree.Quote(tree.Path(l.name)), Dir: l.info.Kind == disk.Directory, Ino: l.info.Ino, Mtime: l.info.Mtime, Size: l.info.Size}
+		if dir, is := l.handle.(disk.Dir); is {
+			n.Born = bornAt(dir)
+		}
+		notes = append(notes, n)
+	}
+	extra[extraLeft], err = json.Marshal(notes)
+	return err
+}
+
+// bornAt is when a directory was made, 0 where that is not known.
+func bornAt(dir disk.Dir) int64 {
+	o, err := dir.Origin()
+	if err != nil {
+		return 0
+	}
+	return o.Born
+}
+
+func closeLeft(left []leftOut) {
+	for _, l := range left {
+		if l.handle != nil {
+			l.handle.Close()
+		}
+	}
+}
+
+// noteRenamed writes into a record which of what it left out has another name by its end, under which changes have it as made.
+func (r *Recorder) noteRenamed(rec *history.Record, o *history.Opened, changes changeSeq) error {
+	var gone []leftNote
+	if raw := o.Extra[extraLeft]; raw == nil || json.Unmarshal(raw, &gone) != nil {
+		return nil // of an older decree
+	}
+	gone = slices.DeleteFunc(gone, func(l leftNote) bool {
+		now, err := r.project.Dir.Stat(tree.Unquoted(l.Name))
+		return err == nil && now.Ino == l.Ino
+	})
+	var found []renaming
+	dirs := r.tree.Dirs()
+	defer dirs.Close()
+	for c, err := range changes {
+		if err != nil {
+			return err
+		}
+		if len(found) == len(gone) {
+			break
+		}
+		if c.Old != nil || c.New == nil || c.New.Type == tree.Symlink {
+			continue
+		}
+		isDir := c.New.Type == tree.Dir
+		likely := func(l leftNote) bool { return l.Dir == isDir && (isDir || l.Size == c.New.Size) }
+		if !slices.ContainsFunc(gone, likely) {
+			continue
+		}
+		now, err := dirs.Stat(c.Path)
+		i := slices.IndexFunc(gone, func(l leftNote) bool { return err == nil && likely(l) && r.isStill(l, c.Path, now) })
+		if i >= 0 {
+			l := gone[i]
+			l.Mtime, l.Size = now.Mtime, now.Size
+			found = append(found, renaming{tree.Quote(c.Path), l})
+		}
+	}
+	return setField(rec, extraRenamed, found, len(found) > 0)
+}
+
+// isStill says whether what is at a path is an entry that was left out, and not another one that got its inode.
+func (r *Recorder) isStill(l leftNote, at tree.Path, now disk.Info) bool {
+	if now.Ino != l.Ino {
+		return false
+	}
+	if l.Born == 0 {
+		return now.Mtime == l.Mtime && now.Size == l.Size
+	}
+	dir, err := disk.OpenPath(r.project.Dir, string(at))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return bornAt(dir) == l.Born
+}
+
+// renaming is a path in the tree that something has which was left out under its name in the root.
+type renaming struct {
+	Path string `json:"path"` // quoted
+	leftNote
+}
+
+func (n renaming) at() tree.Path { return tree.Path(tree.Unquoted(n.Path)) }
+func (n renaming) name() string  { return tree.Unquoted(n.Name) }
+
+// renamedIn are those that noteRenamed found.
+func renamedIn(rec *history.Record) (list []renaming) {
+	for _, f := range rec.Extra {
+		if f.Name == extraRenamed && json.Unmarshal(f.Raw, &list) != nil {
+			return nil
+		}
+	}
+	return list
+}
+
+// spareRenamed takes out of a plan what would delete that, and returns what is to get its name again. What cannot, as the name is
+// taken, stays where it is; a copy, as an apply brings it, does not.
+func (r *Recorder) spareRenamed(recs []*history.Record, p *plan.Plan) (back []renaming, notes []string) {
+	for _, rec := range recs {
+		for _, l := range renamedIn(rec) {
+			at := l.at()
+			now, err := statPath(r.project.Dir, string(at))
+			if err != nil || !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.Path == at && s.To == nil }) {
+				continue
+			}
+			was := fmt.Sprintf("%s was %s when %s %s began, and ", tree.Quote(at), tree.Quote(tree.Path(l.name())), noun(rec), rec.ID)
+			_, err = r.project.Dir.Stat(l.name())
+			free := isMissing(err)
+			switch {
+			case free:
+				back, notes = append(back, l), append(notes, was+"gets its name again")
+			case r.isStill(l.leftNote, at, now):
+				notes = append(notes, was+"stays, as something else has that name now")
+			default:
+				continue
+			}
+			stays := func(path tree.Path, to *tree.Entry) bool {
+				return path.Within(at) || !free && to == nil && at.Below(path)
+			}
+			p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return stays(s.Path, s.To) })
+			p.Items = slices.DeleteFunc(p.Items, func(it plan.Item) bool { return stays(it.Path, it.To) })
+		}
+	}
+	return back, notes
+}
+
+// rename gives them their names; undo takes that back.
+func (r *Recorder) rename(list []renaming) (undo func() error, err error) {
+	var done []renaming
+	undo = func() (err error) {
+		for _, l := range done {
+			dir, derr := disk.OpenPath(r.project.Dir, string(l.at().Parent()))
+			if derr == nil {
+				derr = r.project.Dir.RenameNew(l.name(), dir, l.at().Name())
+				dir.Close()
+			}
+			err = errors.Join(err, derr)
+		}
+		return err
+	}
+	for _, l := range list {
+		moved, err := r.bring(l.at(), l.name())
+		if moved {
+			done = append(done, l)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s does not get its name %s again: %w", l.Path, l.Name, err), undo())
+		}
+	}
+	return undo, nil
 }

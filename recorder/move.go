@@ -33,6 +33,7 @@ type MoveResult struct {
 	Notes   []string
 	Lost    []tree.Path // what the store lacks of a backup's tree
 	To      Point       // of a restore: the state that it goes to
+	renamed []renaming  // what gets its own name again with it
 
 	Walked []history.Link // what an undo took back, or a redo brought again, in this order
 	Passed []Passed       // what it passed over on its way
@@ -270,6 +271,7 @@ type action struct {
 	label       string
 	walked      history.Walked // of an undo or redo
 	elsewhere   bool           // what it brings is of records that are not of this store's log
+	renamed     []renaming     // what gets its own name again with it
 
 	cache *contentCache // contents that were read already; nil: none
 
@@ -307,7 +309,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	if a.plan.Empty() && !a.walked.Any() {
+	if a.plan.Empty() && !a.walked.Any() && len(a.renamed) == 0 {
 		return nil, &worktree.Outcome{Notes: notes}, nil
 	}
 	if err := r.storeSteps(ctx, x, a, cache); err != nil {
@@ -336,6 +338,10 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	}
 	defer a.plan.Unpack(packed)
 	cache.clear()
+	undo, err := r.rename(a.renamed)
+	if err != nil {
+		return nil, nil, errors.Join(err, r.history.Abandon(id))
+	}
 	var unrecorded error
 	out, err := r.move(ctx, x, worktree.Plan{ID: id, Packed: packed.Packed, Commit: func(*worktree.Outcome) error {
 		unrecorded = r.end(end)
@@ -353,6 +359,9 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, nil, &unrecordedError{e}
 	}
 	if err != nil {
+		if !halfMoved(err) {
+			err = errors.Join(err, undo())
+		}
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
 	out.Notes = append(out.Notes, notes...)

@@ -747,6 +747,9 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := r.noteMounted(&rec, changes); err != nil {
 		return err
 	}
+	if err := r.noteRenamed(&rec, o, changes); err != nil {
+		return err
+	}
 	if err := r.keep(c.x, res); err != nil {
 		return err
 	}

@@ -100,6 +100,9 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		}
 		return out, nil
 	}
+	if err := r.spareSince(rec, out); err != nil {
+		return nil, err
+	}
 	if err := r.mountedSince(rec, target, p); err != nil {
 		return nil, err
 	}
@@ -121,13 +124,23 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		return nil, err
 	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{
-		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, cache: cache, elsewhere: elsewhere,
+		reason: history.Restore, plan: p, renamed: out.renamed, parents: []string{rec.ID}, full: full, cache: cache, elsewhere: elsewhere,
 		description: fmt.Sprintf("Restore to %s (%s)", to.Words(), stateTime(to).In(r.opt.Location).Format("2006-01-02 15:04")),
 	})
 	if err == nil {
 		r.emit(Event{Kind: Restored, Record: out.Record, To: rec, Plan: p})
 	}
 	return out, err
+}
+
+// spareSince is spareRenamed of a restore that goes back behind records.
+func (r *Recorder) spareSince(to *history.Record, out *MoveResult) error {
+	recs := []*history.Record{to}
+	err := r.history.Since(to, func(rec *history.Record) { recs = append(recs, rec) })
+	if err == nil {
+		out.renamed, out.Notes = r.spareRenamed(recs, out.Plan)
+	}
+	return err
 }
 
 // confirmRestore asks, unless the options say yes, whether to go to a state by p.

@@ -139,6 +139,9 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 	if err := r.leaveFullDirs(p); err != nil {
 		return err
 	}
+	if d == plan.Back {
+		res.renamed, res.Notes = r.spareRenamed(t.records, p)
+	}
 	res.Notes = append(res.Notes, t.notes...)
 	for _, dir := range p.Stay {
 		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
@@ -207,7 +210,8 @@ func (r *Recorder) carryOut(ctx context.Context, x *writing, t *selection, o Mov
 		return res, show(o.Show, p)
 	}
 	a := of(p)
-	if p.Empty() && !a.walked.Any() {
+	a.renamed = res.renamed
+	if p.Empty() && !a.walked.Any() && len(a.renamed) == 0 {
 		return res, nil
 	}
 	if err := confirm(p, o, t.unknown); err != nil {

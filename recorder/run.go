@@ -288,11 +288,7 @@ func (u *run) close() {
 	if u.log != nil {
 		u.log.Close()
 	}
-	for _, l := range u.leftOut {
-		if l.handle != nil {
-			l.handle.Close()
-		}
-	}
+	closeLeft(u.leftOut)
 }
 
 // begin records the tree and opens the record, each durable before the next.
@@ -392,6 +388,9 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	u.special = res.Special
 	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
 	if err = u.own.note(u.opened.Extra); err != nil {
+		return err
+	}
+	if err = noteLeft(u.leftOut, u.opened.Extra); err != nil {
 		return err
 	}
 	if u.opened.Extra[extraModes], err = json.Marshal(u.modes); err != nil {

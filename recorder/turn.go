@@ -268,6 +268,14 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 	if err := r.noteOwn(x, extra); err != nil {
 		return nil, &BeginError{err}
 	}
+	left, err := r.lookLeftOut(ctx)
+	if err == nil {
+		err = noteLeft(left, extra)
+		closeLeft(left)
+	}
+	if err != nil {
+		return nil, &BeginError{err}
+	}
 	if err := r.keep(x, res); err != nil {
 		return nil, &BeginError{err}
 	}
@@ -561,6 +569,9 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by h
 		return err
 	}
 	if err := r.noteMounted(rec, held(whose.turn)); err != nil {
+		return err
+	}
+	if err := r.noteRenamed(rec, t.Opened, held(whose.turn)); err != nil {
 		return err
 	}
 	rec.After, rec.DiffSHA256, rec.Changes = now.Tree, diff.SHA256, diff.Changes
