@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -145,12 +146,35 @@ func otherMounted(rec *history.Record, place tree.Path, was, is, advice string) 
 		}
 		return word
 	}
+	now := kind(is)
+	if now == kind(was) {
+		now = "another " + now
+	}
 	what, mend := "something was mounted at %s since %s began (then: %s, now: %s), and what lies there is not the tree's", "unmount it ('umount')"
 	if was != "" {
 		what, mend = "what was mounted at %s when %s began is not mounted any more (then: %s, now: %s), and what belongs there may be on it still", "mount it again"
 	}
 	return &project.Error{Kind: project.Refused, State: project.Unchanged, Advice: mend + ", " + advice,
-		Msg: fmt.Sprintf(what, tree.Quote(place), noun(rec)+" "+rec.ID, kind(was), kind(is))}
+		Msg: fmt.Sprintf(what, tree.Quote(place), noun(rec)+" "+rec.ID, kind(was), now)}
+}
+
+// seenTwice says of a path that seems to have been written by another process while it was moved that it lies in a directory that may be mounted at
+// a second place of the tree.
+func (r *Reader) seenTwice(err error) string {
+	var moved *worktree.Error
+	if !errors.Is(err, worktree.ErrStranger) || !errors.As(err, &moved) {
+		return ""
+	}
+	for place := range r.mounts() {
+		at, err := statPath(r.project.Dir, string(place))
+		for dir := moved.Path.Parent(); err == nil && dir != ""; dir = dir.Parent() {
+			if is, err := statPath(r.project.Dir, string(dir)); err == nil && is.SameFile(at) {
+				return fmt.Sprintf("what is mounted at %s may be a directory of the tree ('mount --bind'), whose files have two paths: 'decree revert REF PATH' with one of the two places takes them back, "+
+					"and as long as .decreeignore has one they are recorded once", tree.Quote(place))
+			}
+		}
+	}
+	return ""
 }
 
 // mountedSince refuses a restore that changes what lies on something that was not mounted there in the state that it goes to: another thing

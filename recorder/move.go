@@ -175,6 +175,9 @@ func (r *Recorder) transact(ctx context.Context, x *writing, p worktree.Plan) (*
 	}
 	defer done()
 	out, err := t.Move(ctx, p, x.w, journals)
+	if words := r.seenTwice(err); words != "" {
+		err = fmt.Errorf("%w; %s", err, words)
+	}
 	return out, moveError(err)
 }
 

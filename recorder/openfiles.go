@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"decree/plan"
 	"decree/runner"
 	"decree/tree"
+	"decree/worktree"
 )
 
 // stillOpen says, a line a path, which files the plan takes out of the tree while
@@ -54,6 +56,28 @@ func infosOf(files []runner.File) (out []disk.Info) {
 		out = append(out, disk.Info{Dev: f.Dev, Ino: f.Ino})
 	}
 	return out
+}
+
+// leaveOutputs takes these out of a plan, and says so: they are no work to be taken back, and would be written on under no name.
+func (r *Recorder) leaveOutputs(p *plan.Plan) []string {
+	outputs := ownOutputs()
+	if len(outputs) == 0 {
+		return nil
+	}
+	dirs := r.tree.Dirs()
+	defer dirs.Close()
+	is := map[tree.Path]bool{}
+	for _, it := range p.Items {
+		if now, err := dirs.Stat(it.Path); err == nil && slices.ContainsFunc(outputs, now.SameFile) {
+			is[it.Path] = true
+		}
+	}
+	if len(is) == 0 {
+		return nil
+	}
+	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return is[s.Path] })
+	p.Items = slices.DeleteFunc(p.Items, func(it plan.Item) bool { return is[it.Path] })
+	return []string{fmt.Sprintf("decree's own output goes to %s, which is left as it is", some(slices.Sorted(maps.Keys(is))))}
 }
 
 // openFiles is the first of lines and how many more there are, for an error.

@@ -118,6 +118,7 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 	if err != nil {
 		return nil, lookError(err)
 	}
+	t.notes = append(t.notes, r.leaveOutputs(p)...)
 	if err := r.refuse(t, p, o, d); err != nil {
 		return nil, err
 	}

@@ -305,3 +305,29 @@ func TestMountedSince(t *testing.T) {
 	require.Equal(t, "a\n", x.read("a"))
 	x.whole()
 }
+
+// TestMountedTwice: a directory of the tree that is mounted at a second place in it shows each file under two paths, of which the move of one
+// looks like another program's writing to the other. It is said, with what takes the run back.
+func TestMountedTwice(t *testing.T) {
+	for _, places := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		b := newBench(t)
+		b.write("a/x", "1\n")
+		b.write("b/x", "1\n")
+		if err := unix.Mount(filepath.Join(b.root, places[0]), filepath.Join(b.root, places[1]), "", unix.MS_BIND, ""); err != nil {
+			t.Skip("cannot mount: ", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(filepath.Join(b.root, places[1]), 0) })
+		b.checkpoint(CheckpointOptions{})
+		r := b.commanded(func() int { b.write("a/x", "2\n"); return 3 })
+		defer r.Close()
+		res, err := r.Run(context.Background(), command(b))
+		require.NoError(t, err)
+		require.False(t, res.PutBack)
+		require.Contains(t, strings.Join(res.Notes, "\n"), "what is mounted at "+places[1]+" may be a directory of the tree")
+		_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Yes: true})
+		require.ErrorContains(t, err, "with one of the two places takes them back")
+		_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Paths: []tree.Path{"a"}, Yes: true})
+		require.NoError(t, err)
+		require.Equal(t, "1\n", b.read("b/x"))
+	}
+}

@@ -308,6 +308,7 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	if err != nil {
 		return nil, lookError(err)
 	}
+	w.t.notes = append(w.t.notes, w.r.leaveOutputs(p)...)
 	res := &MoveResult{Plan: p, Walked: w.done, Passed: w.passed}
 	if w.taken == 0 {
 		res.Walked = nil
