@@ -257,8 +257,8 @@ func (o *overlay) at(path tree.Path) (state, error) {
 	}
 	entry, err := o.tree.Look(path)
 	if link, ok := errors.AsType[*worktree.LinkError](err); ok && o.replaced(link.At) {
-		// The link is in the place of a directory that comes back: what lies
-		// behind it is not the tree's, so nothing is here yet.
+		// The link is in the place of a directory that comes back, or is what is
+		// wanted there: what lies behind it is not the tree's, so nothing is here.
 		entry, err = nil, nil
 	}
 	if err != nil {
@@ -290,8 +290,10 @@ func (o *overlay) special(path tree.Path, err error) bool {
 	return true
 }
 
-// replaced says whether the link at path is planned to make place for a directory.
-func (o *overlay) replaced(path tree.Path) bool { return isDir(o.entry(path)) }
+// replaced says whether the link at path is planned to make place for a directory, or is what the plan leads to.
+func (o *overlay) replaced(path tree.Path) bool {
+	return isDir(o.entry(path)) || o.verdict(path) == Done
+}
 
 // set plans path to become s.
 func (o *overlay) set(path tree.Path, s state, v Verdict) {
