@@ -1,8 +1,8 @@
 package backup
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -171,20 +171,10 @@ func underMemoryLock(store disk.Dir, change func() error) error {
 		return err
 	}
 	defer dir.Close()
-	unlock, err := awaitLock(dir)
+	unlock, err := disk.LockWithin(context.Background(), dir, time.Millisecond, disk.NoLimit) // it is held for moments alone
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unlock() }()
 	return change()
-}
-
-// awaitLock locks a directory that others lock for moments alone.
-func awaitLock(dir disk.Dir) (unlock func() error, err error) {
-	unlock, err = dir.TryLock()
-	for errors.Is(err, disk.ErrLocked) {
-		time.Sleep(time.Millisecond)
-		unlock, err = dir.TryLock()
-	}
-	return unlock, err
 }

@@ -1,8 +1,9 @@
 package backup
 
 import (
+	"context"
 	"crypto/rand"
-	"errors"
+	"time"
 
 	"decree/disk"
 	"decree/project"
@@ -17,7 +18,7 @@ func newScratch(store disk.Dir) (dir disk.Dir, remove func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	unlock, err := awaitLock(all)
+	unlock, err := disk.LockWithin(context.Background(), all, time.Millisecond, disk.NoLimit) // it is held for moments alone
 	if err == nil {
 		defer func() { _ = unlock() }()
 		err = clearScratch(all)
@@ -53,12 +54,9 @@ func clearScratch(all disk.Dir) error {
 	}
 	for _, e := range list {
 		if dir, err := all.OpenDir(e.Name); err == nil {
-			release, lerr := dir.TryLock()
-			if lerr == nil {
-				_ = release()
-			}
+			locked, _ := dir.Locked()
 			dir.Close()
-			if errors.Is(lerr, disk.ErrLocked) {
+			if locked {
 				continue
 			}
 		}

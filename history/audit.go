@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ const (
 // filled in. Nothing that was written before is touched. The caller has the
 // project's lock, which is enough where the file system cannot lock the store's directory.
 func (h *History) Audit(o Operation) error {
-	unlock, err := disk.LockWithin(h.p.Store, auditPause, auditWait)
+	unlock, err := disk.LockWithin(context.Background(), h.p.Store, auditPause, auditWait)
 	if errors.Is(err, disk.ErrLocked) {
 		return fmt.Errorf("%s: %w", auditFile, err)
 	}
@@ -140,7 +141,7 @@ func (h *History) Audit(o Operation) error {
 
 // AuditAside is Audit for a caller that does not have the project's lock.
 func (h *History) AuditAside(o Operation) error {
-	unlock, err := disk.LockWithin(h.p.Store, auditPause, auditWait)
+	unlock, err := disk.LockWithin(context.Background(), h.p.Store, auditPause, auditWait)
 	if err != nil {
 		return fmt.Errorf("%s: %w", auditFile, err)
 	}

@@ -326,21 +326,11 @@ func (p *place) read(name string) ([]byte, disk.Info, error) {
 
 // lock keeps other decrees from the directory, and waits for one that is at it.
 func (p *place) lock(ctx context.Context) (func() error, error) {
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		unlock, err := p.dir.TryLock()
-		if !errors.Is(err, disk.ErrLocked) {
-			return unlock, project.Unmoved(err)
-		}
-		if time.Now().After(deadline) {
-			return nil, p.refusal("another process has its directory locked")
-		}
-		select {
-		case <-ctx.Done():
-			return nil, project.Unmoved(ctx.Err())
-		case <-time.After(10 * time.Millisecond):
-		}
+	unlock, err := disk.LockWithin(ctx, p.dir, 10*time.Millisecond, 10*time.Second)
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, p.refusal("another process has its directory locked")
 	}
+	return unlock, project.Unmoved(err)
 }
 
 // make changes the file as planned, if it is still what was read.

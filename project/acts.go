@@ -3,6 +3,7 @@ package project
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -205,18 +206,12 @@ func (p *Project) lockActs() (own disk.Dir, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	begin := time.Now()
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		unlock, err := own.TryLock()
-		if err == nil {
-			return own, func() { _ = unlock(); own.Close() }, nil
-		}
-		if !errors.Is(err, disk.ErrLocked) || time.Since(begin) > actsWait {
-			own.Close()
-			return nil, nil, err
-		}
-		time.Sleep(pause)
+	unlock, err := disk.LockWithin(context.Background(), own, firstPause, actsWait)
+	if err != nil {
+		own.Close()
+		return nil, nil, err
 	}
+	return own, func() { _ = unlock(); own.Close() }, nil
 }
 
 // lockActsOrGoOn is lockActs for a run, which no command of a person may hold up.

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -42,8 +43,9 @@ func (p *Project) Lease(id string, h Holder) (release func(), err error) {
 		leases.Close()
 		return nil, err
 	}
-	defer dir.Close()                                          // the lock has a handle of its own
-	unlock, err := disk.LockWithin(dir, firstPause, dyingWait) // somebody may just look whether it is held
+	defer dir.Close() // the lock has a handle of its own
+	// Somebody may hold it for a moment, to look whether it is held.
+	unlock, err := disk.LockWithin(context.Background(), dir, firstPause, dyingWait)
 	if err == nil {
 		h.Tmp = p.marks
 		err = writeHolder(dir, leaseHolder, h, "")

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -269,7 +270,7 @@ func (p *Project) openLock(store disk.Dir) (disk.Dir, error) {
 	if !disk.OtherKind(err) {
 		return dir, err
 	}
-	unlock, err := disk.LockWithin(store, storePause, storeWait)
+	unlock, err := disk.LockWithin(context.Background(), store, storePause, storeWait)
 	if err != nil {
 		return nil, err
 	}

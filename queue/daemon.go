@@ -23,7 +23,8 @@ const (
 	holderFile = "holder.json"
 	// shortPause is the wait for a file that is still being written.
 	shortPause = 100 * time.Millisecond
-	lockTries  = 10
+	// dyingWait is how long the lock of a daemon that was killed is waited for.
+	dyingWait = time.Second
 )
 
 // ServeOptions are a daemon's.
@@ -199,16 +200,9 @@ func (q *Queue) alone(o ServeOptions) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := dir.TryLock()
 	// A child that a killed daemon was just starting holds its lock until it is
 	// another program: an instant, on a busy machine a long one.
-	for range lockTries {
-		if !errors.Is(err, disk.ErrLocked) {
-			break
-		}
-		time.Sleep(shortPause)
-		release, err = dir.TryLock()
-	}
+	release, err := disk.LockWithin(context.Background(), dir, shortPause, dyingWait)
 	if errors.Is(err, disk.ErrLocked) {
 		defer dir.Close()
 		return nil, heldBy(dir)
@@ -218,11 +212,7 @@ func (q *Queue) alone(o ServeOptions) (func(), error) {
 		return nil, err
 	}
 	holder := project.Holder{PID: os.Getpid(), Host: q.o.Host, Start: q.o.Clock(), Command: o.CommandLine}
-	data, err := json.Marshal(holder)
-	if err == nil {
-		err = project.ReplaceFile(dir, holderFile, append(data, '\n'), project.PrivateFile, false)
-	}
-	if err != nil {
+	if err := project.ReplaceJSON(dir, holderFile, holder, project.PrivateFile, false); err != nil {
 		_ = release()
 		dir.Close()
 		return nil, err
@@ -242,11 +232,7 @@ func Daemon(p *project.Site) project.Holder {
 		return project.Holder{}
 	}
 	defer dir.Close()
-	release, err := dir.TryLock()
-	if err == nil {
-		_ = release()
-	}
-	if !errors.Is(err, disk.ErrLocked) {
+	if locked, _ := dir.Locked(); !locked {
 		return project.Holder{}
 	}
 	return holder(dir)

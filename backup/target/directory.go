@@ -334,7 +334,7 @@ func (t *Directory) Swap(ctx context.Context, name string, data []byte, was Vers
 		return "", err
 	}
 	defer dir.Close()
-	unlock, err := lockFor(ctx, dir)
+	unlock, err := disk.LockWithin(ctx, dir, 5*time.Millisecond, disk.NoLimit) // it is held for moments alone
 	if err != nil {
 		return "", err
 	}
@@ -355,22 +355,6 @@ func (t *Directory) Swap(ctx context.Context, name string, data []byte, was Vers
 		return err
 	})
 	return want, err
-}
-
-// lockFor takes the lock of a directory that is held for moments only, unless this process
-// has it already by Lock.
-func lockFor(ctx context.Context, dir disk.Dir) (unlock func() error, err error) {
-	for {
-		unlock, err = dir.TryLock()
-		if !errors.Is(err, disk.ErrLocked) {
-			return unlock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }
 
 // Lock locks the directory of unfinished uploads that prefix has for that.
