@@ -251,7 +251,7 @@ func (w *world) state(what string) string {
 					return p.Err
 				}
 				if !p.Object.IsZero() {
-					r, _, err := o.Recorder.OpenContent(p.Object)
+					r, err := o.Recorder.OpenContent(p.Object)
 					if err != nil {
 						return err
 					}

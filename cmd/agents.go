@@ -110,7 +110,7 @@ func (s *session) agentHere(a agent.Agent) bool {
 
 // agentScopes are the places where hooks may be: the user's files, and, in a tree, those of the project.
 func (s *session) agentRoot() string {
-	root, _, err := project.FindRoot(disk.OS, s.where())
+	root, err := project.FindRoot(disk.OS, s.where())
 	if err != nil {
 		return ""
 	}
@@ -250,7 +250,7 @@ func (s *session) hookAgents(ctx context.Context, o agentsOptions, names []strin
 	root := ""
 	if o.project {
 		var err error
-		if root, _, err = project.FindRoot(disk.OS, s.where()); err != nil {
+		if root, err = project.FindRoot(disk.OS, s.where()); err != nil {
 			return err
 		}
 	} else if s.agentPlaces().Home == "" {

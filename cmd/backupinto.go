@@ -225,6 +225,6 @@ func intoOf(src *backupSource) project.Into {
 
 // rootOf is the root of the command, whether or not a project is there.
 func (s *session) rootOf() (string, error) {
-	root, _, err := project.FindRoot(disk.OS, s.where())
+	root, err := project.FindRoot(disk.OS, s.where())
 	return strings.TrimSuffix(root, string(filepath.Separator)), err
 }

@@ -150,7 +150,7 @@ func redrawn(rec *recorder.Reader, sec *patch.Section, o diffOptions) ([]patch.H
 	if len(sec.Hunks) == 0 || sec.Old == nil || sec.New == nil || sec.Old.Type != tree.Regular {
 		return sec.Hunks, nil
 	}
-	f, _, err := rec.OpenContent(sec.Old.SHA256)
+	f, err := rec.OpenContent(sec.Old.SHA256)
 	if err != nil {
 		return sec.Hunks, nil //nolint:nilerr // forgotten, or another store's: three lines are at hand
 	}

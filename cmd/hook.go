@@ -202,7 +202,7 @@ func (h *hooked) find() (bool, error) {
 			h.where.Cwd = dir
 		}
 	}
-	root, _, err := project.FindRoot(disk.OS, h.where)
+	root, err := project.FindRoot(disk.OS, h.where)
 	if project.KindOf(err) == project.Usage { // the home directory, or /
 		return false, nil
 	}

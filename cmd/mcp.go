@@ -52,7 +52,7 @@ func (s *session) mcp(ctx context.Context, allowWrite bool) error {
 // stay has all that the session opens from now on be of the project that it is in now, whatever becomes of the directory
 // that it was started in.
 func (s *session) stay() {
-	if root, _, err := project.FindRoot(disk.OS, s.where()); err == nil && project.Marked(disk.OS, root) {
+	if root, err := project.FindRoot(disk.OS, s.where()); err == nil && project.Marked(disk.OS, root) {
 		s.global.root = root
 	}
 }

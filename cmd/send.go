@@ -126,7 +126,7 @@ func (s *session) rootOfRun() string {
 	if err != nil || !filepath.IsAbs(run) || s.global.root != "" {
 		return ""
 	}
-	here, _, err := project.FindRoot(disk.OS, s.where())
+	here, err := project.FindRoot(disk.OS, s.where())
 	if err == nil {
 		_, err = os.Lstat(filepath.Join(here, ".decree"))
 	}

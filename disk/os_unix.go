@@ -328,10 +328,7 @@ func (d *osDir) alone(f *osFile, name string) (File, error) {
 	}
 	defer f.Close()
 	if err == nil {
-		err = Replace(d, name, Replacement{Perm: st.Mode, Flush: true}, func(to File) error {
-			_, err := Copy(to, f)
-			return err
-		})
+		err = Replace(d, name, Replacement{Perm: st.Mode, Flush: true}, func(to File) error { return Copy(to, f) })
 	}
 	if err != nil {
 		return nil, err

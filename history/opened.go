@@ -331,9 +331,9 @@ func (h *History) Tidy() error {
 	})
 }
 
-// TidyProbes removes the probes of the clock that a death has left in a directory of the store, if that is there.
-func (h *History) TidyProbes(in string) error {
-	return h.inStore(in, func(dir disk.Dir) error { return tidy(dir, disk.IsProbe) })
+// TidyProbes removes the probes of the clock that a death has left beside the layers.
+func (h *History) TidyProbes() error {
+	return h.inStore("layers", func(dir disk.Dir) error { return tidy(dir, disk.IsProbe) })
 }
 
 // unlocked are what is written without the project's lock: by the daemon, and by backups, which take long.

@@ -34,13 +34,13 @@ func TestTidyLeavesTheDaemonsDraft(t *testing.T) {
 
 func TestTidyProbes(t *testing.T) {
 	w := newWorld(t)
-	require.NoError(t, w.TidyProbes("layers"), "there are no layers")
+	require.NoError(t, w.TidyProbes(), "there are no layers")
 	layers := filepath.Join(w.p.StorePath, "layers")
 	require.NoError(t, os.MkdirAll(filepath.Join(layers, "clock-2"), 0o700))
 	for _, name := range []string{"clock-1z", "works"} {
 		w.put(filepath.Join(layers, name), "")
 	}
-	require.NoError(t, w.TidyProbes("layers"))
+	require.NoError(t, w.TidyProbes())
 	assert.NoFileExists(t, filepath.Join(layers, "clock-1z"))
 	assert.FileExists(t, filepath.Join(layers, "works"))
 	assert.DirExists(t, filepath.Join(layers, "clock-2"), "a probe is a file")

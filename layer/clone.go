@@ -418,7 +418,7 @@ func copyFile(r disk.File, to disk.Dir, name string) (made disk.Info, err error)
 	if err != nil {
 		return made, err
 	}
-	if _, err = disk.Copy(w, r); err == nil {
+	if err = disk.Copy(w, r); err == nil {
 		made, err = w.Stat()
 	}
 	if cerr := w.Close(); err == nil {

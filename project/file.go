@@ -52,23 +52,6 @@ func readOpen(f disk.File, path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readEnd returns the last bytes of a file, limit at most; nothing where there is none.
-func readEnd(d disk.Dir, name string, limit int64) ([]byte, error) {
-	f, err := d.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, max(0, st.Size-limit), limit))
-}
-
 // MakeDir opens the child directory name and makes it first, with exactly perm,
 // if it is missing.
 func MakeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {

@@ -52,7 +52,7 @@ type Project struct {
 // its .gitignore, project.json. Without, it writes nothing, and a root that no
 // store remembers is an error with ErrNoProject in its chain.
 func Open(d disk.Disk, w Where, create bool) (*Project, error) {
-	root, _, err := FindRoot(d, w)
+	root, err := FindRoot(d, w)
 	if err != nil {
 		return nil, err
 	}

@@ -69,35 +69,34 @@ func (w Where) real(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// FindRoot returns the root's real path and whether --root named it.
+// FindRoot returns the root's real path.
 //
 // A directory whose names cannot be looked up is passed over in the search. The home
 // directory and / are never found: as a root they need --root, else the error
 // is of kind Usage and says so.
-func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
+func FindRoot(d disk.Disk, w Where) (root string, err error) {
 	if w.RootFlag != "" {
-		root, err = namedRoot(d, w)
-		return root, true, err
+		return namedRoot(d, w)
 	}
 	if w.Cwd == "" {
-		return "", false, errDeleted()
+		return "", errDeleted()
 	}
 	cwd, err := w.real(w.Cwd)
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 	if err := searchable(d, cwd); err != nil {
-		return "", false, err
+		return "", err
 	}
 	s := newSearch(d, w)
 	if dir := s.upwards(cwd, func(d disk.Dir) bool { return s.holdsDecree(d) || s.holdsGit(d) }); dir != "" {
-		return dir, false, nil
+		return dir, nil
 	}
 	if s.barred(cwd) {
-		return "", false, &Error{Kind: Usage, Msg: fmt.Sprintf("%s is not used as a root unless you ask for it", cwd),
+		return "", &Error{Kind: Usage, Msg: fmt.Sprintf("%s is not used as a root unless you ask for it", cwd),
 			Advice: fmt.Sprintf("go to the project's directory, or say '--root %s' if you mean all of it", cwd)}
 	}
-	return cwd, false, nil
+	return cwd, nil
 }
 
 // errDeleted is of a working directory that no path leads to any more.

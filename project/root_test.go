@@ -58,10 +58,9 @@ func TestFindRoot(t *testing.T) {
 		{"flag, home", p("plain"), home, home},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root, explicit, err := FindRoot(disk.OS, Where{Cwd: c.cwd, RootFlag: c.flag, Home: home})
+			root, err := FindRoot(disk.OS, Where{Cwd: c.cwd, RootFlag: c.flag, Home: home})
 			require.NoError(t, err)
 			assert.Equal(t, c.want, root)
-			assert.Equal(t, c.flag != "", explicit)
 		})
 	}
 	for _, c := range []struct{ name, cwd, flag, home string }{
@@ -73,7 +72,7 @@ func TestFindRoot(t *testing.T) {
 		{"flag names a file", work, "file/.decree", home},
 	} {
 		t.Run("refused: "+c.name, func(t *testing.T) {
-			_, _, err := FindRoot(disk.OS, Where{Cwd: c.cwd, RootFlag: c.flag, Home: c.home})
+			_, err := FindRoot(disk.OS, Where{Cwd: c.cwd, RootFlag: c.flag, Home: c.home})
 			require.Error(t, err)
 			assert.Equal(t, Usage, KindOf(err))
 			if c.flag == "" {

@@ -2,7 +2,10 @@ package project
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -103,7 +106,7 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 	}
 	defer release()
 	text = at.UTC().Format(time.RFC3339) + " " + strings.Join(strings.Fields(text), " ") + "\n"
-	was, err := readEnd(p.Store, hooksLog, mostHooks)
+	was, err := readHooksLog(p.Store)
 	if err != nil {
 		return err
 	}
@@ -121,9 +124,26 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 	return ReplaceFile(p.Store, hooksLog, []byte(half+text), PrivateFile, false)
 }
 
+// readHooksLog returns the end of the log of hooks, mostHooks at most; nothing where there is none.
+func readHooksLog(store disk.Dir) ([]byte, error) {
+	f, err := store.Open(hooksLog)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, max(0, st.Size-mostHooks), mostHooks))
+}
+
 // HooksLog are the lines of the log of hooks since a time, to the second, oldest first.
 func (s *Site) HooksLog(after time.Time) (lines []string, err error) {
-	data, err := readEnd(s.Store, hooksLog, mostHooks)
+	data, err := readHooksLog(s.Store)
 	for line := range strings.Lines(string(data)) {
 		when, _, _ := strings.Cut(line, " ")
 		if at, terr := time.Parse(time.RFC3339, when); terr == nil && !at.Before(after.Truncate(time.Second)) {

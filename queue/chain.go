@@ -119,15 +119,7 @@ func isThere(p *project.Project, where, name string) (bool, error) {
 		return false, err
 	}
 	defer dir.Close()
-	return has(dir, name)
-}
-
-func has(dir disk.Dir, name string) (bool, error) {
-	_, err := dir.Stat(name)
-	if isMissing(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return disk.Has(dir, name)
 }
 
 // following is the chain after one that is taken.

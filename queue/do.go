@@ -203,7 +203,7 @@ func (q *job) staysInInbox(d *dirs, res *Result) error {
 	if res.Place = cmp.Or(name, res.Name); name != "" || err != nil {
 		return err
 	}
-	changed, err := has(d.inbox, res.Name)
+	changed, err := disk.Has(d.inbox, res.Name)
 	if err == nil && !changed && res.Record.Isolated != "" {
 		res.Place = ""
 	}
@@ -806,7 +806,7 @@ func (q *job) toDead(d *dirs, note noteActs, name string, rec *history.Record, r
 		}
 	}
 	if as != "" { // its routine, or a person, has moved it there
-		return as, replace(d.dead, reasonOf(as), []byte(reason(as)), fileMode)
+		return as, replace(d.dead, reasonOf(as), []byte(reason(as)))
 	}
 	if as, err = moveToDead(t, d.dead, name, reason, mark, content); err != nil {
 		return "", err

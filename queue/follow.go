@@ -87,7 +87,7 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 	for _, f := range found {
 		name, err := q.join(d, &f)
 		if isMissing(err) { // somebody has taken it away meanwhile, whose it is then
-			if there, herr := has(f.dir, f.name); !there && herr == nil {
+			if there, herr := disk.Has(f.dir, f.name); !there && herr == nil {
 				continue
 			}
 		}
@@ -334,10 +334,10 @@ func (q *job) withdraw(d *dirs, id, as string, came []Pending) error {
 // takes that along, and notes the message in the state (see noFollowUp).
 func (q *job) notPutBack(d *dirs, found []followUp) (left []followUp, err error) {
 	for _, f := range found {
-		reason, err := has(d.dead, reasonOf(f.name))
+		reason, err := disk.Has(d.dead, reasonOf(f.name))
 		elsewhere := false
 		for _, dir := range []disk.Dir{d.dead, d.done} {
-			there, derr := has(dir, f.name)
+			there, derr := disk.Has(dir, f.name)
 			elsewhere, err = elsewhere || there, errors.Join(err, derr)
 		}
 		if err != nil {

@@ -150,7 +150,7 @@ func taken(dir disk.Dir, base string, ends ...string) (bool, error) {
 		if end == "" {
 			continue
 		}
-		if there, err := has(dir, base+end); there || err != nil {
+		if there, err := disk.Has(dir, base+end); there || err != nil {
 			return there, err
 		}
 	}
@@ -259,8 +259,8 @@ func putNew(dir disk.Dir, name string, data []byte) error {
 }
 
 // replace writes a file in the place of one that is there, durably.
-func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
-	return put(dir, queueDraft, name, bytes.NewReader(data), mode, dir.Rename)
+func replace(dir disk.Dir, name string, data []byte) error {
+	return put(dir, queueDraft, name, bytes.NewReader(data), fileMode, dir.Rename)
 }
 
 // rewrite replaces a message by its completed form. It keeps the time at which it
@@ -301,7 +301,7 @@ func exchanged(data, was []byte, judge func(dir disk.Dir, swap string, same bool
 			return errors.Join(err, notMissing(dir.Remove(swap)))
 		}
 		same, err := identify(was).isAt(dir, swap)
-		if there, terr := has(dir, swap); !same && !there && err == nil { // a queue that begins took it for what a death has left
+		if there, terr := disk.Has(dir, swap); !same && !there && err == nil { // a queue that begins took it for what a death has left
 			other, oerr := isAnother(dir, name, data)
 			return cmp.Or(terr, oerr, judge(dir, swap, !other))
 		}
@@ -328,7 +328,7 @@ func isAnother(dir disk.Dir, name string, data []byte) (bool, error) {
 	if same || err != nil {
 		return false, err
 	}
-	return has(dir, name)
+	return disk.Has(dir, name)
 }
 
 // swapName is what a whole text is called that changes places with the message that held was;
@@ -451,7 +451,7 @@ func writeReason(dead disk.Dir, name string, reason func(as string) string, mark
 	text := []byte(reason(as))
 	old, err := project.ReadFile(dead, reasonOf(as), message.MaxFront)
 	if err == nil && (bytes.Equal(old, text) || mark != "" && bytes.Contains(old, []byte(mark))) {
-		return as, replace(dead, reasonOf(as), text, fileMode)
+		return as, replace(dead, reasonOf(as), text)
 	}
 	if as, err = free(dead, name, reasonEnd); err != nil {
 		return "", err

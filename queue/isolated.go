@@ -182,7 +182,7 @@ func (q *job) wanted(d *dirs, res *Result) error {
 
 // tellUnwanted says that the message under way was deleted, or has another text now.
 func (q *job) tellUnwanted(d *dirs, rec *history.Record) error {
-	there, err := has(d.inbox, q.u.Name)
+	there, err := disk.Has(d.inbox, q.u.Name)
 	if !there {
 		q.tellCancelled(rec)
 		return err

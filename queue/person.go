@@ -302,7 +302,7 @@ func inItsPlace(text, was []byte) func(string, disk.Dir, string) error {
 	return func(draft string, dir disk.Dir, name string) error {
 		err := place(draft, dir, name)
 		if isMissing(err) {
-			if there, herr := has(dir, name); !there {
+			if there, herr := disk.Has(dir, name); !there {
 				return errors.Join(ErrEdited, herr)
 			}
 		}

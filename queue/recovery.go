@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"decree/disk"
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
@@ -326,7 +327,7 @@ func waysBack(rec *history.Record, cause error) string {
 // end any more, and what bars it is a person's.
 func (q *job) tellKept(d *dirs, rec *history.Record, cause error) error {
 	what, next := "was taken out of the inbox", ""
-	edited, err := has(d.inbox, q.u.Name)
+	edited, err := disk.Has(d.inbox, q.u.Name)
 	if edited {
 		what, next = "was changed in the inbox", "; it is done as it is now"
 	}

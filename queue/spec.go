@@ -283,7 +283,7 @@ func (q *job) namedBefore(rec *history.Record, list tree.Path) ([]string, error)
 	if data, err := readBelow(q.project().Dir, string(list), maxProcessed); err == nil && tree.Sum(data) == was.SHA256 {
 		return nil, nil
 	}
-	f, _, err := q.rec.OpenContent(was.SHA256)
+	f, err := q.rec.OpenContent(was.SHA256)
 	if err != nil {
 		return nil, err
 	}

@@ -267,7 +267,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if u.o.Attempts < 2 {
 		return nil
 	}
-	tail, err := tailOf(u.log, logTail)
+	tail, err := tailOf(u.log)
 	if err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum tree.Hash, er
 	hash := sha256.New()
 	err = u.writeFile(diffFile, func(w io.Writer) error {
 		hash.Reset()
-		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), u.changes, nil)
+		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), held(u.changes), nil, nil)
 		return err
 	})
 	hash.Sum(sum[:0])

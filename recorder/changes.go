@@ -31,13 +31,6 @@ func (s stored) Open() (io.ReadCloser, error) {
 // fetched is for how many changes contents are read ahead.
 const fetched = 256
 
-// writeChanges writes changes as a changes.diff. Contents come from the store,
-// never from the tree, so the diff cannot differ from the hashes that it names.
-// What is read stays in cache; without one, only as long as it is needed.
-func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree.Change, cache *contentCache) (patch.Stat, error) {
-	return r.writeEach(ctx, w, held(changes), nil, cache)
-}
-
 // changeSeq is what changed, one after the other in byte order of the paths. An error ends
 // it; it can be read more than once.
 type changeSeq = iter.Seq2[tree.Change, error]
@@ -83,8 +76,10 @@ func without(changes changeSeq, drop func(tree.Change) bool) changeSeq {
 	}
 }
 
-// writeEach is writeChanges of changes that need not be held, with a mark on those of shared.
-func (r *Recorder) writeEach(ctx context.Context, w io.Writer, changes changeSeq, shared map[tree.Path]bool, cache *contentCache) (patch.Stat, error) {
+// writeChanges writes changes as a changes.diff, with a mark on those of shared. Contents come
+// from the store, never from the tree, so the diff cannot differ from the hashes that it names.
+// What is read stays in cache; without one, only as long as it is needed.
+func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes changeSeq, shared map[tree.Path]bool, cache *contentCache) (patch.Stat, error) {
 	pw := r.patchWriter(w)
 	some := make([]tree.Change, 0, fetched)
 	done := int64(0)

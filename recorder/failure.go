@@ -103,7 +103,7 @@ func endingWords(r runner.Result) string {
 // tailOf returns the last lines of a log. It reads at most 64 KiB from the end,
 // so a log of any size costs the same; control characters are dropped, since
 // the lines are quoted into a document.
-func tailOf(f disk.File, lines int) ([]string, error) {
+func tailOf(f disk.File) ([]string, error) {
 	const most = 64 << 10
 	info, err := f.Stat()
 	if err != nil {
@@ -124,9 +124,7 @@ func tailOf(f disk.File, lines int) ([]string, error) {
 	if from > 0 && len(all) > 1 {
 		all = all[1:] // the first is cut
 	}
-	if len(all) > lines {
-		all = all[len(all)-lines:]
-	}
+	all = all[max(0, len(all)-logTail):]
 	for i, line := range all {
 		all[i] = printable(line)
 	}

@@ -397,7 +397,7 @@ func (r *Recorder) withhold(ctx context.Context, x *writing, file history.Record
 		return tree.Hash{}, err
 	}
 	defer rc.Close()
-	sum, _, err := store.PutWritten(x.w, func(to io.Writer) error { return withholdFrom(ctx, to, rc, hashes) })
+	sum, err := store.PutWritten(x.w, func(to io.Writer) error { return withholdFrom(ctx, to, rc, hashes) })
 	return sum, err
 }
 

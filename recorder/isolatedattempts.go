@@ -178,7 +178,7 @@ func (u *isolatedRun) keepAttempt(ctx context.Context, n int, found *layer.Colle
 	if err != nil {
 		return err
 	}
-	tail, err := tailOf(u.log, logTail)
+	tail, err := tailOf(u.log)
 	if err != nil {
 		return err
 	}

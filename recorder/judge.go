@@ -51,7 +51,7 @@ func (u *isolatedRun) judgeBy(line string) judge {
 			u.rec.Judge = &history.Judgement{Command: line, ExitCode: res.ExitCode}
 		}
 		u.r.leaveAside(u.layer)
-		files[history.JudgeLog], _, err = store.PutWritten(u.x.w, func(w io.Writer) error { return copyFile(w, log) })
+		files[history.JudgeLog], err = store.PutWritten(u.x.w, func(w io.Writer) error { return copyFile(w, log) })
 		if err == nil {
 			err = u.x.w.Flush()
 		}

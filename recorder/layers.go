@@ -21,7 +21,7 @@ import (
 // some work, since its record cannot be read, is moved aside.
 func (c *recovery) tidyLayers() error {
 	r, x := c.r, c.x
-	if err := r.history.TidyProbes(layersDir); err != nil {
+	if err := r.history.TidyProbes(); err != nil {
 		return err
 	}
 	var kept map[string]bool

@@ -617,8 +617,8 @@ func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Cha
 // storeMarked does what storeDiff does for changes of which those of shared are marked as
 // such, and writes the diff to copied too.
 func (r *Recorder) storeMarked(ctx context.Context, x *writing, changes changeSeq, shared map[tree.Path]bool, cache *contentCache, copied io.Writer) (sum tree.Hash, stat patch.Stat, err error) {
-	sum, _, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
-		stat, err = r.writeEach(ctx, io.MultiWriter(to, copied), changes, shared, cache)
+	sum, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
+		stat, err = r.writeChanges(ctx, io.MultiWriter(to, copied), changes, shared, cache)
 		return err
 	})
 	return sum, stat, err

@@ -119,8 +119,8 @@ func (r *Recorder) dropStaged() {
 }
 
 // glance captures the tree for reading only: nothing is written anywhere.
-func (r *Reader) glance(ctx context.Context, phase string) (*capture.Result, error) {
-	req, err := r.request(look{phase: phase, afterRun: true, unlimited: true})
+func (r *Reader) glance(ctx context.Context) (*capture.Result, error) {
+	req, err := r.request(look{phase: "comparing", afterRun: true, unlimited: true})
 	if err != nil {
 		return nil, err
 	}

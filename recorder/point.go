@@ -141,7 +141,7 @@ func (r *Reader) between(ctx context.Context, o DiffOptions) ([]tree.Change, err
 		}
 		return r.withoutRulesBetween(ctx, changes, o)
 	}
-	res, err := r.glance(ctx, "comparing")
+	res, err := r.glance(ctx)
 	if err != nil {
 		return nil, err
 	}

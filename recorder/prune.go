@@ -435,7 +435,7 @@ func (r *Reader) shrink(list []retention.Verdict, most int64) (fits bool, err er
 	// In which order they go does not depend on how many: so half of them is
 	// tried, then half of that.
 	var order []string
-	retention.Shrink(cloned(list), "", func() bool { return true }, func(id string) { order = append(order, id) })
+	retention.Shrink(slices.Clone(list), "", func() bool { return true }, func(id string) { order = append(order, id) })
 	stay := map[string]bool{}
 	for _, v := range list {
 		if v.Keep {
@@ -450,8 +450,6 @@ func (r *Reader) shrink(list []retention.Verdict, most int64) (fits bool, err er
 	retention.Shrink(list, why, func() bool { n--; return n >= 0 }, func(string) {})
 	return fits, nil
 }
-
-func cloned(list []retention.Verdict) []retention.Verdict { return slices.Clone(list) }
 
 // sizing computes how much would be used without some records.
 type sizing struct {
@@ -600,11 +598,7 @@ func (r *Recorder) overCap(most int64) (bool, error) {
 }
 
 func (r *Recorder) noteCap(size int64) error {
-	data, err := json.Marshal(capTried{1, size})
-	if err != nil {
-		return err
-	}
-	return project.ReplaceFile(r.project.Store, capFile, append(data, '\n'), project.PrivateFile, false)
+	return project.ReplaceJSON(r.project.Store, capFile, capTried{1, size}, project.PrivateFile, false)
 }
 
 func (r *Recorder) retainNow(ctx context.Context, x *writing, capped bool) error {

@@ -724,10 +724,7 @@ func copyGitObject(c *layer.Change, name string, to gitPlace) error {
 	if err != nil {
 		return err
 	}
-	return disk.Replace(to.Dir, to.base, disk.Replacement{Perm: perm, Flush: true, Temp: "tmp_obj_" + to.base}, func(f disk.File) error {
-		_, err := disk.Copy(f, from)
-		return err
-	})
+	return disk.Replace(to.Dir, to.base, disk.Replacement{Perm: perm, Flush: true, Temp: "tmp_obj_" + to.base}, func(f disk.File) error { return disk.Copy(f, from) })
 }
 
 // A gitMark is what a layer is marked with while a publish brings what it has in .git: a recovery

@@ -118,7 +118,7 @@ func standInAdvice(f project.StandIn) string {
 
 // rootAlone is a project without a store.
 func rootAlone(opt ReaderOptions) (*project.Project, error) {
-	root, _, err := project.FindRoot(opt.Disk, opt.Where)
+	root, err := project.FindRoot(opt.Disk, opt.Where)
 	if err != nil {
 		return nil, err
 	}
@@ -184,9 +184,9 @@ func (r *Reader) catchUp() {
 }
 
 // OpenContent returns the bytes of a stored content, checked against the hash at their
-// end, and their number.
-func (r *Reader) OpenContent(sum tree.Hash) (io.ReadCloser, int64, error) {
-	return r.store.Open(sum)
+// end.
+func (r *Reader) OpenContent(sum tree.Hash) (io.ReadCloser, error) {
+	return stored{r.store, sum}.Open()
 }
 
 func (r *Reader) note(format string, args ...any) {

@@ -893,7 +893,7 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 	hash := sha256.New()
 	err := c.r.writeFile(c.x, rec.ID, diffFile, func(w io.Writer) error {
 		hash.Reset()
-		stat, err := c.r.writeEach(ctx, io.MultiWriter(w, hash), changes, nil, nil)
+		stat, err := c.r.writeChanges(ctx, io.MultiWriter(w, hash), changes, nil, nil)
 		rec.Changes = counts(stat)
 		return err
 	})

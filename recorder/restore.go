@@ -176,7 +176,7 @@ func readAdvice(err error) string {
 // only to be compared.
 func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache) (*capture.Result, *fullTree, error) {
 	if x == nil {
-		res, err := r.glance(ctx, "comparing")
+		res, err := r.glance(ctx)
 		return res, nil, err
 	}
 	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})

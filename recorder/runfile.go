@@ -30,7 +30,7 @@ func (r *Recorder) writeFile(x *writing, id, name string, write func(io.Writer) 
 		delete(x.alone[id], name)
 		return err
 	}
-	sum, _, serr := store.PutWritten(x.w, write)
+	sum, serr := store.PutWritten(x.w, write)
 	if serr == nil {
 		serr = x.w.Flush()
 	}

@@ -37,11 +37,9 @@ func (s *Snapshot) Close() error { return s.Store.Close() }
 type SnapshotOptions struct {
 	// Exclude are directories that are no part of the tree, by device and inode.
 	Exclude []disk.Info
-	// Before is called under the lock, before the tree is captured; Files after that. What it puts
-	// is stored like contents of the tree.
-	Before func() error
-	Files  func(put func(r io.Reader, size int64) (tree.Hash, int64, error)) error
-	Yes    bool // a tree of any size
+	// Files is called under the lock, after the tree is captured. What it puts is stored like contents of the tree.
+	Files func(put func(r io.Reader, size int64) (tree.Hash, int64, error)) error
+	Yes   bool // a tree of any size
 }
 
 // Snapshot captures the tree into the store, but makes no record. The lock is free again when
@@ -52,11 +50,6 @@ func (r *Recorder) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, 
 		return nil, err
 	}
 	defer x.close()
-	if o.Before != nil {
-		if err := o.Before(); err != nil {
-			return nil, &BeginError{err}
-		}
-	}
 	s := &Snapshot{Needs: new(store.Numbers)}
 	res, err := r.observe(ctx, x, look{phase: "recording", afterRun: true, unlimited: o.Yes, anyFile: o.Yes, apart: o.Exclude})
 	if err != nil {

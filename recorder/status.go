@@ -105,7 +105,7 @@ func (r *Reader) tally(st *Status) error {
 // changed compares the tree with what the last record left, or, while a run is open,
 // with what that began with.
 func (r *Reader) changed(ctx context.Context, st *Status) error {
-	res, err := r.glance(ctx, "comparing")
+	res, err := r.glance(ctx)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ type coder struct {
 // store takes no more: nothing that write reads from is read afterwards.
 func PutWritten(to interface {
 	Put(r io.Reader, sizeHint int64) (Hash, int64, error)
-}, write func(io.Writer) error) (Hash, int64, error) {
+}, write func(io.Writer) error) (Hash, error) {
 	pr, pw := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -61,12 +61,12 @@ func PutWritten(to interface {
 		pw.CloseWithError(err)
 		done <- err
 	}()
-	h, n, err := to.Put(pr, -1)
+	h, _, err := to.Put(pr, -1)
 	pr.CloseWithError(io.ErrClosedPipe) // ends write where Put stopped early
 	if written := <-done; err == nil {
 		err = written
 	}
-	return h, n, err
+	return h, err
 }
 
 // idle keeps batches and coders that nobody works on. The one used last comes
