@@ -133,11 +133,8 @@ func (g *gathering) records(h *history.History) error {
 // pieces collects a file that is only appended to.
 func (g *gathering) pieces(in disk.Dir, name, as string) error {
 	f, err := in.Open(name)
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer f.Close()
 	r := bufio.NewReaderSize(f, 1<<20)

@@ -143,11 +143,8 @@ func (b *restoring) keepDone(live, to disk.Dir) (isDone map[string]bool, err err
 // eachFile does something for each name in a directory below another, in byte order; for none where it is no directory.
 func eachFile(above disk.Dir, at string, do func(dir disk.Dir, name string) error) error {
 	dir, err := disk.OpenPath(above, at)
-	if isMissing(err) || disk.OtherKind(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissingOrOther(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()

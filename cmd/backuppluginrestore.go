@@ -2,12 +2,11 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"decree/backup"
+	"decree/disk"
 	"decree/project"
 	"decree/recorder"
 )
@@ -27,11 +26,8 @@ func (s *session) restorePlugins(ctx context.Context, o backupOptions, rec *reco
 	}
 	if fresh {
 		data, err := project.ReadFile(p.Decree, "config.yml", 1<<20)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return disk.UnlessMissing(err)
 		}
 		config, err := project.ParseConfig("config.yml", data)
 		if err != nil {

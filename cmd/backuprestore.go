@@ -95,11 +95,8 @@ func (s *session) zipSource(word string) (*backupSource, error) {
 		path = filepath.Join(s.env.Cwd, path)
 	}
 	st, err := os.Stat(path) // before it is opened, since that waits at a pipe and may do more at a device
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	if !st.Mode().IsRegular() {
 		return nil, &project.Error{Kind: project.Failed, Msg: quoteWord(path) + " is no regular file", State: project.Unchanged, Advice: "name a file that 'decree backup export' has written"}

@@ -9,10 +9,23 @@ import (
 // Has says whether there is anything of that name in dir.
 func Has(dir Dir, name string) (bool, error) {
 	_, err := dir.Stat(name)
+	return err == nil, UnlessMissing(err)
+}
+
+// UnlessMissing is nil for the error of opening what does not exist, and err else.
+func UnlessMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
-	return err == nil, err
+	return err
+}
+
+// UnlessMissingOrOther is nil also where something of another kind is there: see OtherKind.
+func UnlessMissingOrOther(err error) error {
+	if OtherKind(err) {
+		return nil
+	}
+	return UnlessMissing(err)
 }
 
 // OpenWritable opens the directory name in dir, after its owner got the rights to look into it

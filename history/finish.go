@@ -42,11 +42,8 @@ type Closing struct {
 // have died before he flushed them, or be the run's command.
 func (h *History) StoreFiles(ctx context.Context, w Putter, id string, most int64) (map[string]tree.Hash, error) {
 	dir, err := h.OpenRun(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	s := &storing{h: h, ctx: ctx, w: w, most: most, at: path.Join(".decree/runs", id), files: map[string]tree.Hash{}}

@@ -292,11 +292,8 @@ func (h *History) inOpen(look func(dir disk.Dir) error) (found bool, err error) 
 // inStore calls do with a directory of the store, unless there is none.
 func (h *History) inStore(name string, do func(dir disk.Dir) error) error {
 	dir, err := h.p.Store.OpenDir(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	return do(dir)

@@ -243,11 +243,8 @@ func (h *History) ThinRuns(all bool) error {
 		return err
 	}
 	runs, err := h.runs()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer runs.Close()
 	bare := 0

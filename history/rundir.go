@@ -582,11 +582,8 @@ var probeInTmp = regexp.MustCompile(`^(clock|owner)-[0-9a-z]+$`)
 // there is noted: it is in nobody's way.
 func (h *History) CleanTmp() error {
 	tmp, err := h.tmp()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer tmp.Close()
 	list, err := tmp.List()

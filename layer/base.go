@@ -1,9 +1,6 @@
 package layer
 
 import (
-	"errors"
-	"io/fs"
-
 	"decree/disk"
 )
 
@@ -141,11 +138,8 @@ func look(dir disk.Dir, name string) (*disk.Info, error) {
 		return nil, nil
 	}
 	in, err := dir.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	return &in, nil
 }

@@ -363,10 +363,7 @@ func (c *cloning) file(from, to disk.Dir, name string, path tree.Path, in *disk.
 // gone is nil for an error that says that somebody has taken away what was listed, or put
 // something else in its place.
 func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return nil
-	}
-	return err
+	return disk.UnlessMissingOrOther(err)
 }
 
 // rights gives a clone, which is name of to, what is not its content: attributes, mode and mtime. The owner is

@@ -109,8 +109,5 @@ func (l *Layer) UnmarkGit() error { return l.unmark(gitName) }
 // unmark removes a file of the layer's own directory, if it is there.
 func (l *Layer) unmark(name string) error {
 	err := l.dir.Remove(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return disk.UnlessMissing(err)
 }

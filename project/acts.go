@@ -152,10 +152,7 @@ func (p *Project) EndActs() error {
 			defer own.Close()
 			err = own.Remove(ActsLog)
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return err
+		return disk.UnlessMissing(err)
 	})
 }
 
@@ -187,10 +184,7 @@ func (s *Site) ActAt(at int64) (a Act, err error) {
 // openActs opens the log for writing; nil where there is none.
 func openActs(own disk.Dir) (disk.File, error) {
 	if _, err := own.Stat(ActsLog); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	return own.OpenWrite(ActsLog, PrivateFile)
 }

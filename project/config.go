@@ -146,13 +146,13 @@ func ConfigLinked(d disk.Disk, root string) bool {
 func (p *Project) clearConfig() error {
 	st, err := p.Decree.Stat(configFile)
 	if err != nil || st.Kind == disk.Regular {
-		return unlessMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	if err = p.PutAside(p.Decree, configFile); errors.Is(err, fs.ErrPermission) {
 		p.note("%s is no regular file and cannot be moved away: %v; the defaults hold", filepath.Join(dirName, configFile), err)
 		return nil
 	}
-	return unlessMissing(err)
+	return disk.UnlessMissing(err)
 }
 
 // barred says whether an error is about how one file is (its kind, size or rights): it

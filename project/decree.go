@@ -68,7 +68,7 @@ func (p *Project) linkInPlace() (string, error) {
 		if err == nil && st.Kind == disk.Symlink {
 			return filepath.Join(at.in.Path(), at.name), nil
 		}
-		if unlessMissing(err) != nil {
+		if disk.UnlessMissing(err) != nil {
 			return "", err
 		}
 	}
@@ -191,7 +191,7 @@ func (p *Project) fillDecree() error {
 		if errors.Is(err, fs.ErrPermission) {
 			return nil // the store that remembers the root is found without it, as take has said
 		}
-		if unlessMissing(err) != nil {
+		if disk.UnlessMissing(err) != nil {
 			return err
 		}
 	}

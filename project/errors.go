@@ -237,13 +237,6 @@ func statAt(at string) (disk.Info, error) {
 	return dir.Stat(filepath.Base(at))
 }
 
-func unlessMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
 // unlessAbsent drops the errors that say that there is nothing of this user's.
 func unlessAbsent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {

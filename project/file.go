@@ -98,7 +98,7 @@ func ReplaceJSON(d disk.Dir, name string, v any, perm uint32, flush bool) error 
 // removeFile removes a file durably, if it is there.
 func removeFile(d disk.Dir, name string) error {
 	if err := d.Remove(name); err != nil {
-		return unlessMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	return d.Sync()
 }

@@ -89,11 +89,8 @@ func readIdentity(decree disk.Dir) (*identity, error) {
 		return nil, nil
 	}
 	data, err := ReadFile(decree, identityFile, maxIdentity)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	return parseIdentity(data)
 }

@@ -102,11 +102,8 @@ func ReadInto(d disk.Disk, root string) (*Into, error) {
 	}
 	defer dir.Close()
 	decree, err := dir.OpenDir(dirName)
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissingOrOther(err)
 	}
 	defer decree.Close()
 	return readInto(decree, root)

@@ -91,11 +91,8 @@ func leasesIn(store disk.Dir, held bool) (list []Lease, err error) {
 // eachLease calls do for the directory of each lease, held or not.
 func eachLease(store disk.Dir, do func(leases disk.Dir, id string, dir disk.Dir) error) error {
 	leases, err := store.OpenDir(leasesDir)
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissingOrOther(err)
 	}
 	defer leases.Close()
 	list, err := leases.List()

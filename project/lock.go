@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -257,11 +256,8 @@ func holder(store disk.Dir) Holder {
 // readHolder is the zero Holder where nobody has noted itself yet, or not to the end.
 func readHolder(dir disk.Dir, name string) (h Holder, err error) {
 	b, err := ReadFile(dir, name, maxIdentity)
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return Holder{}, nil
-	}
 	if err != nil {
-		return Holder{}, err
+		return Holder{}, disk.UnlessMissingOrOther(err)
 	}
 	if json.Unmarshal(b, &h) != nil {
 		h = Holder{} // its writer died

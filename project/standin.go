@@ -135,11 +135,8 @@ func (s *Site) StandIns() (found []StandIn, err error) {
 // standInsBelow are the stand-ins in a directory of the store; none where it is missing, or is one itself.
 func (s *Site) standInsBelow(name string, alien func(disk.Info) bool, own func(name string) (kept, bool)) ([]StandIn, error) {
 	dir, err := s.Store.OpenDir(name)
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissingOrOther(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()
@@ -279,7 +276,7 @@ func (p *Project) openLock(store disk.Dir) (disk.Dir, error) {
 	if err == nil && st.Kind != disk.Directory {
 		err = p.clearStandIn(store, StandIn{Path: filepath.Join(store.Path(), lockDir), Kind: st.Kind, name: lockDir, is: inStoreDir[lockDir]})
 	}
-	if unlessMissing(err) != nil {
+	if disk.UnlessMissing(err) != nil {
 		return nil, err
 	}
 	return MakeDir(store, lockDir, PrivateDir)

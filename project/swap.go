@@ -157,10 +157,7 @@ func sumsBelow(above disk.Dir, name, at string, sums map[string]string) error {
 		return err
 	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-			err = nil
-		}
-		return err
+		return disk.UnlessMissingOrOther(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()
@@ -248,11 +245,8 @@ func (s *Site) Swapping() bool {
 // caller has the project's lock.
 func (p *Project) FinishSwap(then func() error) (finished bool, err error) {
 	dir, err := p.Store.OpenDir(swapDir)
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, disk.UnlessMissingOrOther(err)
 	}
 	defer dir.Close()
 	data, err := ReadFile(dir, swapJournal, maxJournal)
@@ -359,18 +353,18 @@ func (p *Project) swapDecree(plan swapPlan) error {
 func (p *Project) keepEdited(plan swapPlan) error {
 	in, err := disk.OpenPath(p.Decree, path.Join(TmpDir, plan.Tmp))
 	if err != nil {
-		return unlessMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	defer in.Close()
 	var began map[string]string // nil: an earlier decree has begun it, so nobody knows what is newer
 	data, err := ReadFile(in, swapBegan, maxBegan)
 	if err != nil && !errors.Is(err, ErrTooLarge) {
-		return unlessMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	_ = json.Unmarshal(data, &began)
 	old, err := in.OpenDir(swapOld)
 	if err != nil {
-		return unlessMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	defer old.Close()
 	list, err := old.List()

@@ -2,10 +2,8 @@ package project
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -127,11 +125,8 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 // readHooksLog returns the end of the log of hooks, mostHooks at most; nothing where there is none.
 func readHooksLog(store disk.Dir) ([]byte, error) {
 	f, err := store.Open(hooksLog)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer f.Close()
 	st, err := f.Stat()

@@ -118,11 +118,8 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	defer root.Close()
 	c.site.Dir = root
 	jobs, err := disk.OpenPath(root, ".decree/"+cronName)
-	if isMissing(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer jobs.Close()
 	if c.site.HeldBack() != nil { // after the directory was opened: a restore that replaces it has said so before

@@ -24,11 +24,8 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 		return nil, nil // its own process notes it
 	}
 	inbox, err := disk.OpenPath(q.project().Dir, ".decree/"+project.InboxDir)
-	if isMissing(err) || disk.OtherKind(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissingOrOther(err)
 	}
 	defer inbox.Close()
 	u, rec, err := decided(q.o.Recorder, name, inbox, name)

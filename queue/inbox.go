@@ -66,11 +66,8 @@ func files(dir disk.Dir) ([]Pending, error) {
 // "done" or of "dead". It takes no lock and makes nothing.
 func Waiting(p *project.Site, where string) ([]Pending, error) {
 	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
-	if isMissing(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	return files(dir)
@@ -245,7 +242,7 @@ func removeDraft(dir disk.Dir, name string) error {
 			return err
 		}
 	}
-	return notMissing(dir.Remove(name))
+	return disk.UnlessMissing(dir.Remove(name))
 }
 
 // begins says whether a name begins with that of a draft in .decree, where all such names are decree's.
@@ -298,7 +295,7 @@ func exchanged(data, was []byte, judge func(dir disk.Dir, swap string, same bool
 			return dir.Rename(swap, dir, name)
 		}
 		if err != nil {
-			return errors.Join(err, notMissing(dir.Remove(swap)))
+			return errors.Join(err, disk.UnlessMissing(dir.Remove(swap)))
 		}
 		same, err := identify(was).isAt(dir, swap)
 		if there, terr := disk.Has(dir, swap); !same && !there && err == nil { // a queue that begins took it for what a death has left
@@ -315,10 +312,10 @@ func exchanged(data, was []byte, judge func(dir disk.Dir, swap string, same bool
 			}
 			if ours, oerr := identify(data).isAt(dir, swap); !ours { // saved once more before that
 				_, kept := move(dir, swap, dir, name)
-				return errors.Join(err, oerr, notMissing(kept))
+				return errors.Join(err, oerr, disk.UnlessMissing(kept))
 			}
 		}
-		return errors.Join(err, notMissing(dir.Remove(swap)))
+		return errors.Join(err, disk.UnlessMissing(dir.Remove(swap)))
 	}
 }
 
@@ -375,10 +372,10 @@ func swapBack(dir disk.Dir, swap string) error {
 func cameOut(dir disk.Dir, swap, name, completed string) error {
 	out := strings.TrimSuffix(swap, swapOut) + swapOut
 	if err := dir.Rename(swap, dir, out); err != nil {
-		return notMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	if now, err := project.ReadFile(dir, out, message.MaxSize); err == nil && strings.HasPrefix(hashOf(now), completed) {
-		return notMissing(dir.Remove(out))
+		return disk.UnlessMissing(dir.Remove(out))
 	}
 	_, err := move(dir, out, dir, name)
 	return err

@@ -390,7 +390,7 @@ func (q *job) waitedBefore(d *dirs, from disk.Dir, name string, began int64) (bo
 		return false, nil
 	}
 	info, err := d.inbox.Stat(name)
-	return err == nil && info.Ctime < began, notMissing(err)
+	return err == nil && info.Ctime < began, disk.UnlessMissing(err)
 }
 
 // openTakenOver opens the directory of a record in which takenOver looks; nil: there is none.
@@ -413,7 +413,7 @@ func (q *job) openTakenOver(id string) (disk.Dir, error) {
 func notDead(d *dirs, from disk.Dir, name string) error {
 	self, err := from.Stat(name)
 	if err != nil {
-		return notMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	list, err := files(d.dead)
 	if err != nil {
@@ -425,7 +425,7 @@ func notDead(d *dirs, from disk.Dir, name string) error {
 		}
 		same, _, _, err := compareMessages(from, name, d.dead, p.Name)
 		if err == nil && same {
-			err = errors.Join(notMissing(d.dead.Remove(p.Name)), notMissing(d.dead.Remove(reasonOf(p.Name))), d.dead.Sync())
+			err = errors.Join(disk.UnlessMissing(d.dead.Remove(p.Name)), disk.UnlessMissing(d.dead.Remove(reasonOf(p.Name))), d.dead.Sync())
 		}
 		if err != nil {
 			return err

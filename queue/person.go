@@ -176,7 +176,7 @@ func takeNoting(note noteActs, rec *recorder.Recorder, host, name string, editin
 
 func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as string) string) error {
 	if info, err := w.inbox.Stat(w.name); err != nil || info.Kind != disk.Regular || !isMessage(w.name) {
-		return errors.Join(noMessage(w.name), notMissing(err))
+		return errors.Join(noMessage(w.name), disk.UnlessMissing(err))
 	}
 	var err error
 	if w.dead, err = ownDir(p, w.inbox, deadName); err != nil {
@@ -223,15 +223,8 @@ func moves(from disk.Dir, name, at, to, as string) []project.Act {
 // meanwhile, it is where they have put it.
 func (w *takenAway) putBack() error {
 	_, err := move(w.dead, w.as, w.inbox, w.name)
-	if notMissing(err) == nil {
-		err = notMissing(w.dead.Remove(reasonOf(w.as)))
-	}
-	return err
-}
-
-func notMissing(err error) error {
-	if isMissing(err) {
-		return nil
+	if disk.UnlessMissing(err) == nil {
+		err = disk.UnlessMissing(w.dead.Remove(reasonOf(w.as)))
 	}
 	return err
 }
@@ -344,7 +337,7 @@ func editWaiting(rec *recorder.Recorder, host, name string, was, text []byte) er
 		if err != nil {
 			return errors.Join(err, w.putBack())
 		}
-		return errors.Join(w.inbox.Sync(), notMissing(w.dead.Remove(reasonOf(w.as))), w.dead.Sync())
+		return errors.Join(w.inbox.Sync(), disk.UnlessMissing(w.dead.Remove(reasonOf(w.as))), w.dead.Sync())
 	})
 }
 
@@ -432,7 +425,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return as, errors.Join(inbox.Sync(), notMissing(dead.Remove(reasonOf(name))), dead.Sync())
+	return as, errors.Join(inbox.Sync(), disk.UnlessMissing(dead.Remove(reasonOf(name))), dead.Sync())
 }
 
 // noFollowUp has a file that is about to come into the inbox be none of the runs under way: it counts as one that was

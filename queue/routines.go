@@ -92,11 +92,8 @@ func (d routineDir) Path() string { return d.path }
 
 func (d routineDir) Names() ([]string, error) {
 	dir, err := d.open()
-	if isMissing(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()
@@ -109,11 +106,8 @@ func (d routineDir) Names() ([]string, error) {
 
 func (d routineDir) Read(name string) ([]byte, error) {
 	dir, err := d.open()
-	if isMissing(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	data, err := project.ReadFile(dir, name, message.MaxSize)

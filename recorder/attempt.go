@@ -82,11 +82,8 @@ func (u *run) dropLog(dir disk.Dir, name string) error {
 		return nil
 	}
 	st, err := dir.Stat(name)
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	if own, err := u.isLog(dir, name, st); err != nil || !own {
 		return errors.Join(err, u.r.project.PutAside(dir, name))

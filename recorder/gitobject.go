@@ -270,19 +270,13 @@ func (g *gitReach) links(id string) ([]string, error) {
 // linksInTree are links where the tree's .git has the object as a file.
 func (g *gitReach) linksInTree(id, name string) (has bool, links []string, err error) {
 	p, err := placeOf(g.live, name, false)
-	if isMissing(err) {
-		return false, nil, nil
-	}
 	if err != nil {
-		return false, nil, err
+		return false, nil, disk.UnlessMissing(err)
 	}
 	defer p.close()
 	st, err := p.Stat(p.base)
-	if isMissing(err) {
-		return false, nil, nil
-	}
 	if err != nil {
-		return false, nil, err
+		return false, nil, disk.UnlessMissing(err)
 	}
 	if old, err := g.layer.Old(st); old || err != nil {
 		return true, nil, err
@@ -328,11 +322,8 @@ func (g *gitReach) openPacks() error {
 		}
 	}
 	dir, err := disk.OpenPath(g.live, "objects/pack")
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"decree/disk"
 	"decree/history"
 	"decree/layer"
 	"decree/project"
@@ -221,11 +222,8 @@ func diskTrouble(err error) bool {
 // eachLayer calls do for the name of each layer.
 func (r *Recorder) eachLayer(do func(place *layer.Place, name string) error) error {
 	dir, err := r.project.Store.OpenDir(layersDir)
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	dir.Close()
 	place, err := r.layers()

@@ -174,11 +174,8 @@ func (r *Reader) ownOf(o *history.Opened) ([]ownFile, error) {
 // tidyOwnLogs removes the logs that dead processes have left, where no record is open.
 func (r *Recorder) tidyOwnLogs() error {
 	dir, err := r.project.Store.OpenDir(history.OpenLogs)
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	open, _, err := r.history.ListOpen()

@@ -248,11 +248,8 @@ func (m *refMover) locked(name string, text []byte, check func(p gitPlace) (bool
 // unpack takes a ref out of packed-refs, where it must have the value only, unless that is "".
 func (m *refMover) unpack(name, only string) error {
 	text, err := project.ReadFile(m.live, "packed-refs", mostOfGit)
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	if has := parsePacked(text)[name]; has != "" && only != "" && has != only {
 		return errMoved

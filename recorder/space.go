@@ -292,11 +292,8 @@ func (r *Reader) tellBarred(m *measure) {
 // namedByJournals takes both sides of all that interrupted transactions move.
 func (r *Recorder) namedByJournals(each func(tree.Hash)) error {
 	dir, err := r.project.Store.OpenDir("txn")
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	list, err := worktree.Pending(dir)

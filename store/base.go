@@ -7,7 +7,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"iter"
 	"math"
 	"math/bits"
@@ -344,8 +343,5 @@ func writeEntries(w io.Writer, width int, entries iter.Seq2[entry, error]) ([]by
 
 func removeIfThere(dir disk.Dir, name string) error {
 	err := dir.Remove(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return disk.UnlessMissing(err)
 }

@@ -307,11 +307,8 @@ func guard(dir disk.Dir, at tree.Path) error {
 		return nil
 	}
 	st, err := dir.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	for _, own := range [...]string{".git", ".decree"} {
 		real, err := dir.Stat(own)

@@ -746,11 +746,8 @@ func (x *txn) noteBesides() error {
 // notedBesides reads what noteBesides wrote; a note that is torn was followed by nothing.
 func (x *txn) notedBesides() ([]tree.Path, error) {
 	f, err := x.stage.Open(besideNote)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer f.Close()
 	st, err := f.Stat()
@@ -820,11 +817,8 @@ func (x *txn) emptySlots() error {
 func (x *txn) sweep() error {
 	if x.stage == nil {
 		d, err := x.t.opt.Tmp.OpenDir(stagePrefix + x.id)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return disk.UnlessMissing(err)
 		}
 		x.stage = d
 	}

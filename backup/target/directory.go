@@ -156,11 +156,8 @@ func (t *Directory) Top(context.Context) (names []string, err error) {
 func (t *Directory) List(ctx context.Context, prefix string, each func(Object) error) error {
 	at := strings.TrimSuffix(prefix[:strings.LastIndexByte(prefix, '/')+1], "/")
 	dir, err := t.open(at, isError)
-	if isMissing(err) || disk.OtherKind(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissingOrOther(err)
 	}
 	defer dir.Close()
 	return list(ctx, dir, at, prefix, each)
@@ -311,11 +308,8 @@ func (u *fileUpload) Abort() error {
 // Read reads a file.
 func (t *Directory) Read(ctx context.Context, name string, limit int64) ([]byte, Version, error) {
 	r, size, err := t.Open(ctx, name, 0, -1)
-	if isMissing(err) {
-		return nil, "", nil
-	}
 	if err != nil {
-		return nil, "", err
+		return nil, "", disk.UnlessMissing(err)
 	}
 	defer r.Close()
 	data, err := readSmall(r, size, name, limit)
@@ -384,20 +378,14 @@ func (t *Directory) Delete(_ context.Context, name string) error {
 		defer dir.Close()
 		err = dir.Remove(base)
 	}
-	if isMissing(err) {
-		return nil
-	}
-	return err
+	return disk.UnlessMissing(err)
 }
 
 // Tidy removes unfinished files. The caller has the lock of prefix, so that nobody works on them.
 func (t *Directory) Tidy(ctx context.Context, prefix string) error {
 	dir, err := t.open(strings.TrimSuffix(prefix, "/"), isError)
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	return tidy(ctx, dir)
@@ -437,11 +425,8 @@ func tidy(ctx context.Context, dir disk.Dir) error {
 // Clear removes a directory.
 func (t *Directory) Clear(_ context.Context, name string) error {
 	dir, base, err := t.parent(name, isError)
-	if isMissing(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return disk.UnlessMissing(err)
 	}
 	defer dir.Close()
 	return disk.RemoveTree(dir, base)

@@ -17,6 +17,7 @@ import (
 
 	"filippo.io/age"
 
+	"decree/disk"
 	"decree/project"
 	"decree/tree"
 )
@@ -274,11 +275,8 @@ func (e *encrypted) place(project string) string { return e.inner.String() + " "
 func (e *encrypted) missing(ctx context.Context, project string, write bool, known []*knownKey) ([]byte, error) {
 	name := path.Join(project, manifestFile)
 	r, _, err := e.inner.Open(ctx, name, 0, int64(len(ageIntro)))
-	if isMissing(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, disk.UnlessMissing(err)
 	}
 	defer r.Close()
 	intro, err := io.ReadAll(r)

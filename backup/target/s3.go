@@ -448,11 +448,8 @@ func (r *objectReader) Close() error { return r.body.Close() }
 // Read reads a small object.
 func (s *objects) Read(ctx context.Context, name string, limit int64) ([]byte, Version, error) {
 	r, size, err := s.Open(ctx, name, 0, -1)
-	if isMissing(err) {
-		return nil, "", nil
-	}
 	if err != nil {
-		return nil, "", err
+		return nil, "", disk.UnlessMissing(err)
 	}
 	defer r.Close()
 	data, err := readSmall(r, size, name, limit)

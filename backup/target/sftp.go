@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"decree/disk"
 	"errors"
 	"fmt"
 	"io"
@@ -477,11 +478,8 @@ func (t *remoteDirectory) Read(ctx context.Context, name string, limit int64) (d
 
 func (t *remoteDirectory) read(c *sftp.Client, name string, limit int64) ([]byte, Version, error) {
 	r, size, err := t.open(c, name, 0, -1)
-	if isMissing(err) {
-		return nil, "", nil
-	}
 	if err != nil {
-		return nil, "", err
+		return nil, "", disk.UnlessMissing(err)
 	}
 	defer r.Close()
 	data, err := readSmall(r, size, name, limit)
@@ -567,10 +565,7 @@ func (t *remoteDirectory) settle(ctx context.Context, c *sftp.Client, name strin
 			if err == nil && there == now { // else what is there comes from a writer that came too late
 				err = c.PosixRename(next, full)
 			}
-			if isMissing(err) {
-				err = nil
-			}
-			return err == nil, err
+			return err == nil, disk.UnlessMissing(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -625,11 +620,8 @@ func (t *remoteDirectory) succeed(ctx context.Context, c *sftp.Client, name, ful
 // holds says whether a file has a content.
 func holds(c *sftp.Client, full string, want Version) (bool, error) {
 	f, err := c.Open(full)
-	if isMissing(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, disk.UnlessMissing(err)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	data, err := io.ReadAll(f)
@@ -643,10 +635,7 @@ func (t *remoteDirectory) Delete(ctx context.Context, name string) error {
 		if err == nil {
 			err = c.Remove(full)
 		}
-		if isMissing(err) {
-			return nil
-		}
-		return err
+		return disk.UnlessMissing(err)
 	})
 }
 
@@ -700,11 +689,8 @@ func (t *remoteDirectory) Clear(ctx context.Context, name string) error {
 	defer t.forgetDirectories()
 	return t.with(ctx, func(c *sftp.Client) error {
 		full, err := t.at(c, name, false)
-		if isMissing(err) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return disk.UnlessMissing(err)
 		}
 		return removeAll(c, full)
 	})
