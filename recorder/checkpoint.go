@@ -73,7 +73,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	if err := r.keep(x, res); err != nil {
 		return nil, &BeginError{err}
 	}
-	plain, sum, err := r.manifestFile(res)
+	plain, sum, err := r.manifestFile(res.Tree, res.WriteManifest)
 	if err != nil {
 		return nil, &BeginError{err}
 	}

@@ -291,14 +291,9 @@ func (u *isolatedRun) begin(ctx context.Context) error {
 	if err := r.freeName(u.i.Name); err != nil {
 		return err
 	}
-	id, started, err := r.newID(u.o.ID)
+	id, started, err := u.newID()
 	if err != nil {
 		return err
-	}
-	if u.o.Named != nil {
-		if err := u.o.Named(id); err != nil {
-			return err
-		}
 	}
 	if u.place, err = r.layers(); err != nil {
 		return err
@@ -489,26 +484,17 @@ func (u *isolatedRun) openIn(id string, started time.Time) error {
 // open takes the lease and opens the record, which says that there is a layer.
 func (u *isolatedRun) open(id string, started time.Time) error {
 	r := u.r
-	cwd, err := filepath.Rel(r.project.Root, realPath(u.o.Dir))
+	err := u.makeRecord(id, started)
 	if err != nil {
 		return err
 	}
-	chain, seq, _ := history.ParseID(id)
-	how := string(u.layer.Mechanism())
-	u.rec = &history.Record{
-		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
-		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
-		Inside: u.x.ongoing.inside, Origin: r.origin(), Isolated: how,
-	}
-	u.limits.record(u.rec)
+	u.rec.Isolated = string(u.layer.Mechanism())
 	if u.i.Name != "" { // a recovery gives it to the draft
 		u.rec.Draft = &history.Draft{Name: u.i.Name, State: history.DraftWaiting}
 	}
-	raw, err := json.Marshal(how)
-	if err != nil {
+	if u.opened.Extra[extraLayer], err = json.Marshal(u.rec.Isolated); err != nil {
 		return err
 	}
-	u.opened = &history.Opened{Record: u.rec, Since: u.x.w.Began(), Extra: map[string]json.RawMessage{extraLayer: raw}}
 	if u.o.Outbox { // it is a message's: see cameByActs
 		acts, err := r.project.BeginActs()
 		if err == nil {
@@ -517,12 +503,6 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 		if err != nil {
 			return err
 		}
-	}
-	if u.o.Label != "" {
-		if err := history.CheckLabel(u.o.Label); err != nil {
-			return err
-		}
-		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
 	}
 	h := r.Holder()
 	h.Run, h.Isolated = id, true

@@ -70,15 +70,15 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 // its run directory is made.
 func (r *Recorder) stagedManifest() string { return r.project.TmpName("manifest.json") }
 
-// manifestFile is a captured tree's manifest.json for its run directory, and its hash.
+// manifestFile is the manifest.json of a tree, as write writes it, for a run directory, and its hash.
 // Where the newest record has the same one, that is linked to.
-func (r *Recorder) manifestFile(res *capture.Result) (f history.RunFile, sum tree.Hash, err error) {
-	f = history.RunFile{Name: "manifest.json", Write: res.WriteManifest}
-	if f.LinkFrom, sum = r.twin(res.Tree); f.LinkFrom != "" {
+func (r *Recorder) manifestFile(id tree.Hash, write func(io.Writer) error) (f history.RunFile, sum tree.Hash, err error) {
+	f = history.RunFile{Name: "manifest.json", Write: write}
+	if f.LinkFrom, sum = r.twin(id); f.LinkFrom != "" {
 		return f, sum, nil
 	}
 	f.Tmp = r.stagedManifest()
-	sum, err = r.stageManifest(res.WriteManifest)
+	sum, err = r.stageManifest(write)
 	return f, sum, err
 }
 

@@ -336,7 +336,7 @@ func (c *recovery) transactions(ctx context.Context) error {
 		if err := c.clearStage(j.Stage()); err != nil {
 			return c.notBegun(err)
 		}
-		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.closeOwner(ctx, j, res, out) }
+		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.closeOwner(j, res, out) }
 		_, _, err := t.Recover(ctx, j)
 		if bad, ok := errors.AsType[*worktree.JournalError](err); ok {
 			c.add(nil, "%v", bad)
@@ -431,7 +431,7 @@ func (c *recovery) notBegun(err error) error {
 
 // closeOwner closes or drops the record that a transaction belongs to, while the
 // journal is still there: after a death in between it is called again.
-func (c *recovery) closeOwner(ctx context.Context, j worktree.Journal, res worktree.Result, out *worktree.Outcome) error {
+func (c *recovery) closeOwner(j worktree.Journal, res worktree.Result, out *worktree.Outcome) error {
 	for _, l := range out.Left {
 		c.add(nil, "%s was left alone: %s", l.Path, l.Reason)
 	}
@@ -440,7 +440,7 @@ func (c *recovery) closeOwner(ctx context.Context, j worktree.Journal, res workt
 	}
 	var meta putBackMeta
 	if len(j.Meta) > 0 && json.Unmarshal(j.Meta, &meta) == nil && meta.Run != "" {
-		return c.settlePutBack(ctx, meta, res)
+		return c.settlePutBack(meta, res)
 	}
 	o, err := c.r.history.Opened(j.ID)
 	if isMissing(err) {
@@ -458,7 +458,7 @@ func (c *recovery) closeOwner(ctx context.Context, j worktree.Journal, res workt
 }
 
 // settlePutBack ends a run whose tree is back for good.
-func (c *recovery) settlePutBack(_ context.Context, meta putBackMeta, res worktree.Result) error {
+func (c *recovery) settlePutBack(meta putBackMeta, res worktree.Result) error {
 	o, err := c.r.history.Opened(meta.Run)
 	if isMissing(err) {
 		return nil

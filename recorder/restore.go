@@ -198,7 +198,7 @@ func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache)
 		err = r.keep(x, res)
 	}
 	if err == nil {
-		plain, sum, err = r.manifestFile(res)
+		plain, sum, err = r.manifestFile(res.Tree, res.WriteManifest)
 	}
 	if err != nil {
 		res.Close()

@@ -298,14 +298,9 @@ func (u *run) begin(ctx context.Context) error {
 	if _, err := r.project.Rejoin(); err != nil {
 		return fmt.Errorf("the root would not be found again after the command: %w", err)
 	}
-	id, started, err := r.newID(u.o.ID)
+	id, started, err := u.newID()
 	if err != nil {
 		return err
-	}
-	if u.o.Named != nil {
-		if err := u.o.Named(id); err != nil {
-			return err
-		}
 	}
 	if err := u.compose(id); err != nil {
 		return err
@@ -315,7 +310,7 @@ func (u *run) begin(ctx context.Context) error {
 		return err
 	}
 	defer res.Close()
-	plain, sum, err := r.manifestFile(res)
+	plain, sum, err := r.manifestFile(res.Tree, res.WriteManifest)
 	if err != nil {
 		return err
 	}
@@ -363,22 +358,45 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	return res, r.keep(u.x, res) // with the flush for all three
 }
 
-// describe makes the record, and what a recovery must know beside it.
-func (u *run) describe(id string, started time.Time, res *capture.Result, manifestSum tree.Hash) error {
-	r := u.r
-	cwd, err := filepath.Rel(r.project.Root, realPath(u.o.Dir))
+// newID is the id of the run's record, of which who asked for the run is told, and when it begins.
+func (u *run) newID() (id string, started time.Time, err error) {
+	id, started, err = u.r.newID(u.o.ID)
+	if err == nil && u.o.Named != nil {
+		err = u.o.Named(id)
+	}
+	return id, started, err
+}
+
+// makeRecord makes the record as it is when a run begins, and the open record around it.
+func (u *run) makeRecord(id string, started time.Time) error {
+	cwd, err := filepath.Rel(u.r.project.Root, realPath(u.o.Dir))
 	if err != nil {
 		return err
 	}
 	chain, seq, _ := history.ParseID(id)
-	u.before, u.unread = res.Tree, res.Unrecorded
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
-		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
-		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, ManifestSHA256: manifestSum, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
-		Inside: u.x.ongoing.inside, Origin: r.origin(),
+		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Actor: u.r.opt.Actor, Attempts: u.o.Spent + 1,
+		Inside: u.x.ongoing.inside, Origin: u.r.origin(),
 	}
 	u.limits.record(u.rec)
+	u.opened = &history.Opened{Record: u.rec, Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
+	if u.o.Label != "" {
+		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
+		return history.CheckLabel(u.o.Label)
+	}
+	return nil
+}
+
+// describe makes the record, and what a recovery must know beside it.
+func (u *run) describe(id string, started time.Time, res *capture.Result, manifestSum tree.Hash) error {
+	r := u.r
+	err := u.makeRecord(id, started)
+	if err != nil {
+		return err
+	}
+	u.before, u.unread = res.Tree, res.Unrecorded
+	u.rec.Before, u.rec.Files, u.rec.Bytes, u.rec.ManifestSHA256, u.rec.Unrecorded = res.Tree, res.Files, res.Bytes, manifestSum, res.Unrecorded
 	if err := r.noteMounts(u.rec); err != nil {
 		return err
 	}
@@ -386,7 +404,7 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 		return err
 	}
 	u.special = res.Special
-	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
+	u.opened.Rules = rules(res)
 	if err = u.own.note(u.opened.Extra); err != nil {
 		return err
 	}
@@ -399,16 +417,8 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	if u.opened.Extra[extraBeside], err = json.Marshal(besideIt{u.head, runner.Outputs()}); err != nil {
 		return err
 	}
-	if u.opened.Log, err = r.logOwn(id, u.own); err != nil {
-		return err
-	}
-	if u.o.Label != "" {
-		if err := history.CheckLabel(u.o.Label); err != nil {
-			return err
-		}
-		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
-	}
-	return nil
+	u.opened.Log, err = r.logOwn(id, u.own)
+	return err
 }
 
 // open takes the lease and opens the record and its run directory, which gets the

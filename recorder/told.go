@@ -162,11 +162,9 @@ func (r *Reader) tellsTools(agent string, told []toldLine) (tells bool, err erro
 	if slices.ContainsFunc(told, func(l toldLine) bool { return l.Agent == agent }) {
 		return true, nil
 	}
-	n := 0
-	err = r.history.Newest(func(rec *history.Record) bool {
+	err = r.recent(func(rec *history.Record) bool {
 		tells = rec.Turn != nil && rec.Actor.Agent == agent && len(rec.Turn.Tools) > 0
-		n++
-		return !tells && n < farBack
+		return !tells
 	})
 	return tells, err
 }

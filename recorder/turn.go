@@ -435,18 +435,22 @@ func (r *Recorder) AfterTool(ctx context.Context, e TurnEvent) (*history.Record,
 	return nil, nil
 }
 
-// farBack is how many records are looked through for the last turn of a session.
-const farBack = 200
+// recent calls more for the newest 200 records, the newest first, as long as it returns true.
+func (r *Reader) recent(more func(*history.Record) bool) error {
+	n := 0
+	return r.history.Newest(func(rec *history.Record) bool {
+		n++
+		return more(rec) && n < 200
+	})
+}
 
 // lastTurn is the newest turn of an event's session, nil for none.
 func (r *Recorder) lastTurn(e TurnEvent) (last *history.Record, err error) {
-	n := 0
-	err = r.history.Newest(func(rec *history.Record) bool {
+	err = r.recent(func(rec *history.Record) bool {
 		if rec.Reason == history.Turn && rec.Turn != nil && e.Session != "" && rec.Actor.Session == clipID(e.Session) {
 			last = rec
 		}
-		n++
-		return last == nil && n < farBack
+		return last == nil
 	})
 	return last, err
 }
@@ -577,10 +581,11 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by h
 	rec.After, rec.DiffSHA256, rec.Changes = now.Tree, diff.SHA256, diff.Changes
 	rec.Unrecorded = joined(rec.Unrecorded, now.Unrecorded)
 	rec.Status, rec.Turn.EndedBy = history.StatusSucceeded, by
-	manifest, err := r.manifestBefore(rec)
+	manifest, sum, err := r.manifestFile(rec.Before, func(w io.Writer) error { return r.history.WriteManifest(rec, w) })
 	if err != nil {
 		return err
 	}
+	rec.ManifestSHA256 = sum
 	end := &ending{Record: rec, Files: map[string]tree.Hash{diffFile: diff.SHA256}, effects: t.Effects}
 	maps.Copy(end.Files, t.note.Files)
 	end.build = []history.RunFile{manifest, diff.fileOf(r, diffFile)}
@@ -590,29 +595,15 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by h
 	return r.end(end)
 }
 
-// manifestBefore is the manifest.json of a record for its run directory. Where the newest
-// record has the same one, that is linked to.
-func (r *Recorder) manifestBefore(rec *history.Record) (f history.RunFile, err error) {
-	f = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(rec, w) }}
-	if f.LinkFrom, rec.ManifestSHA256 = r.twin(rec.Before); f.LinkFrom != "" {
-		return f, nil
-	}
-	f.Tmp = r.stagedManifest()
-	rec.ManifestSHA256, err = r.stageManifest(f.Write)
-	return f, err
-}
-
 // HooksLog is what hooks of coding agents could not record since the newest turn, a line each.
 func (r *Reader) HooksLog() ([]string, error) {
 	r.catchUp()
 	var after time.Time
-	n := 0
-	err := r.history.Newest(func(rec *history.Record) bool {
+	err := r.recent(func(rec *history.Record) bool {
 		if rec.Reason == history.Turn {
 			after = rec.Started
 		}
-		n++
-		return after.IsZero() && n < farBack
+		return after.IsZero()
 	})
 	if err != nil {
 		return nil, err
