@@ -172,7 +172,7 @@ func (c *cron) forgetGone(root disk.Dir, list []Pending, minute time.Time) error
 	}
 	jobs, err := disk.OpenPath(root, ".decree/"+cronName) // again: one may have ended since
 	if err != nil {
-		return notMissing(err)
+		return disk.UnlessMissing(err)
 	}
 	defer jobs.Close()
 	if list, err = files(jobs); err != nil {
