@@ -93,16 +93,20 @@ type Mounted struct {
 
 // Below lists what mountinfo has mounted below root.
 func Below(mountinfo []byte, root string) (list []Mounted) {
-	below := escape(strings.TrimSuffix(root, "/")) + "/"
+	below := strings.TrimSuffix(root, "/") + "/"
 	for line := range strings.Lines(string(mountinfo)) {
 		before, after, _ := strings.Cut(line, " - ")
 		f := strings.Fields(before)
-		if len(f) < 5 || !strings.HasPrefix(f[4], below) {
+		if len(f) < 5 {
+			continue
+		}
+		at := unescape.Replace(f[4]) // the kernel escapes "#" in a source, and not in a place
+		if !strings.HasPrefix(at, below) {
 			continue
 		}
 		kind, source, _ := strings.Cut(after, " ")
 		source, _, _ = strings.Cut(source, " ")
-		m := Mounted{At: unescape.Replace(f[4]), What: kind + " " + f[3], Local: strings.HasPrefix(source, "/dev/")}
+		m := Mounted{At: at, What: kind + " " + f[3], Local: strings.HasPrefix(source, "/dev/")}
 		if !m.Local {
 			m.What = kind + " " + source + " " + f[3]
 		}
