@@ -24,7 +24,7 @@ func (s *session) daemonVerb() verb {
 	return verb{
 		name: "daemon", category: messageCategory,
 		usage: "process messages as they arrive, and fire cron jobs",
-		about: `Does what "decree process" does, but only for the inbox, and keeps doing it: a message is noticed at once where the system reports new files, and after --interval where it does not. A file that is still open for writing is left until it is closed.
+		about: `Does what "decree process" does, but only for the inbox, and keeps doing it: a message is noticed at once where the system reports new files, and after --interval where it does not. A file that is still open for writing is left until it is closed, an empty one until it is 10 seconds old.
 
 The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon was running fires once with "catch_up: true". Jobs also fire while a message is being processed. With --jobs N up to N isolated messages are done at once, as "decree process" does them.
 

@@ -130,7 +130,7 @@ func (s *session) checkSent(p *project.Site, m *message.Message) {
 	found, err := message.Find(name, queue.OpenRoutines(p).Dirs...)
 	if bad, ok := errors.AsType[*message.Error](err); ok {
 		text := bad.Error()
-		if m.Routine == "" {
+		if m.Routine == "" && found.Dir == nil {
 			text = "the message names no routine, and the default one, " + quoteWord(name) + ", does not exist; 'decree init --examples' writes one into .decree/routines"
 		}
 		s.note(text)

@@ -2,9 +2,12 @@ package queue
 
 import "time"
 
-// leftAlone says whether a file of this mtime (ns) was left alone for a second. A
+// emptyAge is how long an empty message is left alone, as `touch` or an editor's "new file" makes one: its text may be about to come.
+const emptyAge = 10 * time.Second
+
+// leftAlone says whether a file of this mtime (ns) was left alone for so long. A
 // time in the future says nothing, and counts as long ago.
-func leftAlone(mtime int64, now time.Time) bool {
-	age := now.UnixNano() - mtime
-	return age < 0 || age >= int64(time.Second)
+func leftAlone(mtime int64, long time.Duration) bool {
+	age := time.Now().UnixNano() - mtime
+	return age < 0 || age >= int64(long)
 }

@@ -54,7 +54,7 @@ func (b *bench) job(name, expression, more string) {
 }
 
 func TestCronFiresOnceAMinute(t *testing.T) {
-	b := newBench(t, map[string]string{".decree/routines/nightly.sh": ""})
+	b := newBench(t, map[string]string{".decree/routines/nightly.sh": "true\n"})
 	b.job("a.md", "*/5 * * * *", "routine: nightly\n")
 	b.clockwork(time.UTC, func(at func(string) []string) {
 		require.Empty(t, at("2026-11-21 07:01:59"))
@@ -287,7 +287,7 @@ func TestCronMistakesAreToldOnce(t *testing.T) {
 		"cron: b.md: no `cron:` field; it does not fire",
 		"cron: c.md: there is no routine nosuch; it does not fire",
 	}, b.said)
-	b.put(map[string]string{".decree/routines/nosuch.sh": ""})
+	b.put(map[string]string{".decree/routines/nosuch.sh": "true\n"})
 	b.clockwork(time.UTC, func(at func(string) []string) { require.Len(t, at("2026-11-21 07:03:00"), 1) })
 }
 
@@ -522,7 +522,7 @@ func TestCronEdited(t *testing.T) {
 
 // TestCronBesideANewRoot: a look at the jobs goes by the root that it has opened, whichever the project is just taking for its own.
 func TestCronBesideANewRoot(t *testing.T) {
-	b := newBench(t, map[string]string{".decree/routines/nightly.sh": ""})
+	b := newBench(t, map[string]string{".decree/routines/nightly.sh": "true\n"})
 	b.job("a.md", "* * * * *", "routine: nightly\n")
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		require.NoError(t, q.prepare(t.Context()))

@@ -263,7 +263,7 @@ func (q *job) signAsItIs(dir disk.Dir, name string) (err error) {
 // restOfSecond returns when the file was left alone for a second.
 func restOfSecond(dir disk.Dir, name string) error {
 	info, err := dir.Stat(name)
-	if err == nil && !leftAlone(info.Mtime, time.Now()) {
+	if err == nil && !leftAlone(info.Mtime, time.Second) {
 		time.Sleep(time.Until(time.Unix(0, info.Mtime).Add(time.Second)))
 	}
 	return err

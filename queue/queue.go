@@ -194,7 +194,7 @@ type Pick struct {
 }
 
 // Writing are the files that the last look for a message passed over since somebody has
-// them open for writing.
+// them open for writing, or has just made them and written nothing yet.
 func (q *Queue) Writing() []string {
 	q.turn.take(beginner)
 	defer q.turn.give()
@@ -519,7 +519,7 @@ func (q *job) choose(d *dirs, pick Pick) (string, error) {
 		if err == nil && q.isBusy(name) {
 			continue
 		}
-		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
+		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{name, info.Mtime, info.Size, info.Ino}) {
 			return name, nil
 		}
 		q.s.Stack = slices.DeleteFunc(q.s.Stack, func(n string) bool { return n == name })
@@ -561,7 +561,7 @@ func (q *job) named(d *dirs, name string) (string, error) {
 	if q.passed[name] == info.Ino {
 		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s can neither be done nor moved; it is still in the inbox", tree.Quote(name))}
 	}
-	if !q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
+	if !closed(d.inbox, name, info.Mtime) {
 		return "", &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is open for writing", name), Advice: "save and close it first"}
 	}
 	return name, nil
@@ -593,7 +593,7 @@ func (q *job) complete(d *dirs, p Pending) bool {
 	if q.passed[p.Name] == p.Ino || q.isBusy(p.Name) {
 		return false
 	}
-	if closed(d.inbox, p.Name, p.Mtime) {
+	if closed(d.inbox, p.Name, p.Mtime) && (p.Size > 0 || leftAlone(p.Mtime, emptyAge)) {
 		return true
 	}
 	if !slices.Contains(q.writing, p.Name) {
