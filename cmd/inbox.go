@@ -126,6 +126,15 @@ func (s *session) listMessages(rec *recorder.Reader, where string) error {
 	if err != nil {
 		return err
 	}
+	if where == "" {
+		others, err := queue.NotMessages(rec.Project())
+		if err != nil {
+			return err
+		}
+		for _, name := range others {
+			s.note(fmt.Sprintf("%s is no message, and nobody does it: a message is a file, no link, whose name ends in .md", quoteWord(name)))
+		}
+	}
 	if s.global.json {
 		return s.printJSON(out)
 	}

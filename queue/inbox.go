@@ -73,6 +73,30 @@ func Waiting(p *project.Site, where string) ([]Pending, error) {
 	return files(dir)
 }
 
+// NotMessages are the names in the inbox of what is passed over there, though somebody may have meant it for a message: links and
+// directories, and files with another ending.
+func NotMessages(p *project.Site) (names []string, err error) {
+	dir, err := disk.OpenPath(p.Dir, ".decree/"+project.InboxDir)
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	for _, e := range list {
+		if e.Name[0] == '.' || e.Name == doneName || e.Name == deadName || strings.HasSuffix(e.Name, reasonEnd) {
+			continue
+		}
+		if _, ok, perr := pending(dir, e.Name); !ok && perr == nil {
+			names = append(names, e.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
 // Read is the content of a file that Waiting has named; a dead message's reason
 // is beside it.
 func Read(p *project.Site, where, name string) (data []byte, reason string, err error) {
