@@ -99,12 +99,12 @@ func (e *ConfigError) Hint() string {
 // cannot be read is a person's all the same: reading goes on with the defaults, and
 // writing is refused, lest retention removes what the file says is to be kept.
 func (p *Project) readConfig(create bool) (err error) {
-	if p.Decree == nil {
+	if p.noConfig = p.Decree == nil; p.noConfig {
 		return nil
 	}
 	path := filepath.Join(p.Decree.Path(), configFile)
 	data, err := ReadFile(p.Decree, configFile, maxConfig)
-	if errors.Is(err, fs.ErrNotExist) {
+	if p.noConfig = errors.Is(err, fs.ErrNotExist); p.noConfig {
 		return nil
 	}
 	if err == nil {
@@ -123,6 +123,14 @@ func (p *Project) readConfig(create bool) (err error) {
 		p.note("%s is not read (%v): the defaults hold", path, reason(err))
 	}
 	return nil
+}
+
+// ConfigBack reads the config where there was none when the project was opened, and a recovery may have written it again since.
+func (p *Project) ConfigBack() error {
+	if !p.noConfig {
+		return nil
+	}
+	return p.readConfig(true)
 }
 
 // ConfigLinked says whether something else than a file is in the place of the config of the tree at root, such as a link,

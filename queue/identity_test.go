@@ -102,6 +102,18 @@ func TestARoutineThatEditsItsMessage(t *testing.T) {
 	}
 }
 
+// TestDiesAfterTheConfigWasDeleted: where decree dies in a routine that has deleted .decree, the process that writes config.yml again goes by it.
+func TestDiesAfterTheConfigWasDeleted(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml": "default_routine: work\n", ".decree/inbox/a.md": "one\n", ".decree/inbox/b.md": "two\n",
+		".decree/routines/work.sh": `text=$(tail -n1 "$message_file"); [ -e "$RAN" ] || rm -rf .decree; echo $text >>"$RAN"` + "\n",
+	})
+	b.killedOnceItRan()
+	require.NoFileExists(t, filepath.Join(b.root, ".decree/config.yml"))
+	require.Equal(t, []string{"a.md done", "b.md done"}, names2(b.process()))
+	require.Equal(t, []string{"one", "one", "two"}, b.ran())
+}
+
 // TestDiesAfterAnEditInPlace ends the process at each step with the inbox or the queue's state after a message was edited while it was done: one edit is never taken for two.
 func TestDiesAfterAnEditInPlace(t *testing.T) {
 	for n, fired := 0, true; fired; n++ {

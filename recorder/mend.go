@@ -177,6 +177,9 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 		}
 	}
 	brought, err := r.bringOwn(missing)
+	if err == nil {
+		err = r.project.ConfigBack()
+	}
 	if err != nil {
 		return words, err
 	}
