@@ -362,16 +362,16 @@ func (h *hooked) told(ctx context.Context) error {
 		return nil
 	}
 	if e.Reads { // that this agent tells of its tools is all that is of use
-		return h.project.NoteTold(project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process()})
+		return h.project.NoteAgentReport(project.AgentReport{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process()})
 	}
-	t := project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process(), Tool: firstWord(e.Tool)}
+	t := project.AgentReport{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process(), Tool: firstWord(e.Tool)}
 	if t.End = e.Kind == agent.SessionEnd; !t.End {
 		t.Any, t.After = !e.Edits, e.Kind == agent.ToolAfter
 		for _, path := range e.Paths {
 			t.Paths = append(t.Paths, h.inRoot(path)...)
 		}
 	}
-	err := h.project.NoteTold(t)
+	err := h.project.NoteAgentReport(t)
 	if err != nil || e.Kind != agent.ToolAfter || e.Edits || !h.project.Config.Agents.PerTool {
 		return err
 	}

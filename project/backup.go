@@ -64,8 +64,8 @@ func backupKeys() []Key {
 		{"backup.name", "text", "", "The project's directory there. Without it: the last part of the URL of the git repository's origin, else the name of the root's directory.", set(backupName, field(func(b *Backup) *string { return &b.Name }))},
 		{"backup.retention", "numbers", "{last: 10, daily: 5, weekly: 4, monthly: -1}", "How many generations are kept: the last so many, and one for each of so many days, ISO weeks and months that have one, in UTC; -1 is for ever. What any of these keeps stays. A number that is not given is 0.", set(backupRetention, func(c *Config) *BackupRetention { return &c.Backup.Retention })},
 		{"backup.schedule", "text", "", "When the daemon makes backups: five cron fields, in local time.", set(text, field(func(b *Backup) *string { return &b.Schedule }))},
-		{"backup.drill", "duration", "30d", "How old the newest proof may be: a whole one is made when it is older, and until then decree says so.", set(age, func(c *Config) *time.Duration { return &c.Backup.Drill })},
-		{"backup.warn", "duration", "7d", "How old the newest backup may be before every command says so.", set(age, func(c *Config) *time.Duration { return &c.Backup.Warn })},
+		{"backup.drill", "duration", "30d", "How old the newest proof may be: a whole one is made when it is older, and until then decree says so.", set(parseAge, func(c *Config) *time.Duration { return &c.Backup.Drill })},
+		{"backup.warn", "duration", "7d", "How old the newest backup may be before every command says so.", set(parseAge, func(c *Config) *time.Duration { return &c.Backup.Warn })},
 		{"backup.encrypt", "text", "", "age recipients with spaces between them, to whom backups are encrypted, or the word passphrase: then DECREE_BACKUP_PASSPHRASE has it.", set(text, field(func(b *Backup) *string { return &b.Encrypt }))},
 		{"backup.identity", "text", "", "A file with the age identity that opens encrypted backups, an absolute path or ~/....", set(absoluteFile, field(func(b *Backup) *string { return &b.Identity }))},
 		{"backup.ping", "text", "", "A URL that is fetched after each backup that succeeded.", set(webAddress, field(func(b *Backup) *string { return &b.Ping }))},
@@ -182,7 +182,7 @@ func plugin(n *yaml.Node) (Plugin, error) {
 		case "restore":
 			p.Restore, err = text(v)
 		case "timeout":
-			p.Timeout, err = age(v)
+			p.Timeout, err = parseAge(v)
 		case "include":
 			p.Include, err = patterns(v)
 		default:

@@ -31,9 +31,9 @@ func (p *Project) claim(w Where) error {
 			f.close()
 			return err
 		}
-		if f.bond == bonded && f.from == "" && !p.stale(f) {
-			p.take(f)
-			return p.tighten()
+		if f.bond == bonded && f.formerBase == "" && !p.memoryIsStale(f) {
+			p.useFinding(f)
+			return p.makeStorePrivate()
 		}
 		unlock, err := p.lockFirst(w, f)
 		if err == nil {
@@ -47,7 +47,7 @@ func (p *Project) claim(w Where) error {
 		}
 		if f.bond == bonded || f.bond == moved || f.bond == orphaned {
 			// Its holder is at work: known is enough, and writing it down can wait.
-			p.take(f)
+			p.useFinding(f)
 			return nil
 		}
 		f.close()
@@ -93,8 +93,8 @@ func (p *Project) lockFirst(w Where, f *finding) (release func() error, err erro
 	return func() error { return errors.Join(root(), own()) }, nil
 }
 
-// stale says whether the store's memory is to be written anew for this root.
-func (p *Project) stale(f *finding) bool {
+// memoryIsStale says whether the store's memory is to be written anew for this root.
+func (p *Project) memoryIsStale(f *finding) bool {
 	self, err := factsOf(p.Dir)
 	return err == nil && string(f.mem.Root) == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self, f.mem.form)
 }
@@ -113,8 +113,8 @@ func (p *Project) writeMissing(w Where) error {
 		f.close()
 		return p.begin(w)
 	}
-	p.take(f)
-	if f.bond == moved || p.stale(f) {
+	p.useFinding(f)
+	if f.bond == moved || p.memoryIsStale(f) {
 		if err := p.remember(); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (p *Project) writeMissing(w Where) error {
 	if err := p.EnsureDecree(); err != nil {
 		return err
 	}
-	return p.tighten()
+	return p.makeStorePrivate()
 }
 
 // noteBegun says how the project that is about to be made is related to one that was here before.
@@ -134,7 +134,7 @@ func (p *Project) noteBegun(w Where, f *finding) {
 	switch {
 	case f.bond == copied:
 		note = fmt.Sprintf("%s is a copy of %s; it has its own store and history from now on", p.Root, f.mem.Root)
-	case f.near != nil:
+	case f.nearMemory != nil:
 		note = f.hint(begins)
 	default:
 		return
@@ -246,8 +246,8 @@ func (p *Project) Reread() error {
 	return err
 }
 
-// tighten takes the store's directory back to its owner alone.
-func (p *Project) tighten() error {
+// makeStorePrivate takes the store's directory back to its owner alone.
+func (p *Project) makeStorePrivate() error {
 	self, err := p.Store.Self()
 	if err != nil || self.Mode&0o777 == PrivateDir {
 		return err

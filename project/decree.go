@@ -135,14 +135,14 @@ func (p *Project) makeDecree() (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err = p.loosen(st); err == nil && made {
+	if err = p.giveBackDecree(st); err == nil && made {
 		err = disk.Inherit(p.Dir, dirName, st)
 	}
 	return made, err
 }
 
-// loosen gives .decree, of which st is, to its owner again.
-func (p *Project) loosen(st disk.Info) error {
+// giveBackDecree gives .decree, of which st is, to its owner again.
+func (p *Project) giveBackDecree(st disk.Info) error {
 	if st.Kind != disk.Directory || st.Mode&0o700 == 0o700 {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (p *Project) fillDecree() error {
 	if err == nil && has != nil && *has == want {
 		return nil
 	}
-	if useless(err) {
+	if unusableIdentity(err) {
 		err := p.PutAside(p.Decree, identityFile)
 		if errors.Is(err, fs.ErrPermission) {
 			return nil // the store that remembers the root is found without it, as take has said

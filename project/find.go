@@ -19,24 +19,24 @@ import (
 
 // finding is what examine found out about the tree and its store.
 type finding struct {
-	bond  bond
-	base  string   // as project.json has it
-	store disk.Dir // open unless strangers
-	mem   *memory
-	near  *memory // a store that remembers another directory at this path
-	nearB string  // its base
-	from  string  // the base that project.json has and that the store is not in any more; "": it is
-	why   error   // why project.json was of no use; nil: it was, or there was none
-	other string  // how the history that it names is continued here instead; "": it is of no root that is gone
+	bond         bond
+	base         string   // as project.json has it
+	store        disk.Dir // open unless strangers
+	mem          *memory
+	nearMemory   *memory // a store that remembers another directory at this path
+	nearBase     string  // its base
+	formerBase   string  // the base that project.json has and that the store is not in any more; "": it is
+	identityErr  error   // why project.json was of no use; nil: it was, or there was none
+	otherHistory string  // how the history that it names is continued here instead; "": it is of no root that is gone
 }
 
 // hint is advice, with a word on the store of an earlier directory at this path.
 func (f *finding) hint(advice string) string {
-	if f.near == nil {
+	if f.nearMemory == nil {
 		return advice
 	}
 	return fmt.Sprintf("%s; an earlier directory at this path has a history: to continue it, %s", advice,
-		continuing(identity{Version: formatNow, ID: f.near.ID, Store: tree.Text(f.nearB)}))
+		continuing(identity{Version: formatNow, ID: f.nearMemory.ID, Store: tree.Text(f.nearBase)}))
 }
 
 func (f *finding) close() {
@@ -56,7 +56,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 	}
 	id, err := readIdentity(p.Decree)
 	switch {
-	case useless(err):
+	case unusableIdentity(err):
 		// Where no store remembers the root the error stands: the store that project.json
 		// named may still be somewhere.
 		f, serr := p.search(w, asked, self)
@@ -66,7 +66,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 		if serr != nil {
 			return nil, serr
 		}
-		f.why = err
+		f.identityErr = err
 		return f, nil
 	case err != nil:
 		return nil, refusedIdentity(p.Decree, err)
@@ -88,10 +88,10 @@ func (p *Project) examine(w Where) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	own.why = fmt.Errorf("it is that of %s", named.mem.Root)
+	own.identityErr = fmt.Errorf("it is that of %s", named.mem.Root)
 	if named.bond == moved {
-		own.why = fmt.Errorf("it is that of %s, which is gone", named.mem.Root)
-		own.other = continuing(*id)
+		own.identityErr = fmt.Errorf("it is that of %s, which is gone", named.mem.Root)
+		own.otherHistory = continuing(*id)
 	}
 	return own, nil
 }
@@ -112,7 +112,7 @@ func (p *Project) named(w Where, asked storeBase, id *identity, self rootFacts) 
 		return nil, err
 	}
 	if err = p.mayFollow(w, asked, string(id.Store), store); err == nil {
-		f = &finding{bond: compare(p.Disk, m, p.Root, self), base: string(id.Store), store: store, mem: m, from: from}
+		f = &finding{bond: compare(p.Disk, m, p.Root, self), base: string(id.Store), store: store, mem: m, formerBase: from}
 		if f.bond == moved && !m.remembers(string(m.Root), self) {
 			err = p.mayMove(store, m)
 		}
@@ -201,8 +201,8 @@ func (p *Project) trusts(asked storeBase, store disk.Dir) (owner uint32, trusted
 	return has.UID, err == nil && has.UID == base.UID, err
 }
 
-// agree refuses a place that is asked for while the project has another.
-func (p *Project) agree(asked, has storeBase) error {
+// refuseOtherBase refuses a place that is asked for while the project has another.
+func (p *Project) refuseOtherBase(asked, has storeBase) error {
 	if !asked.asked || sameBase(p.Disk, asked.abs(p.Root), has.abs(p.Root)) {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (p *Project) agree(asked, has storeBase) error {
 
 // openNamed is openKnown where it is not asked for another place.
 func (p *Project) openNamed(w Where, asked storeBase, id *identity) (disk.Dir, *memory, error) {
-	if err := p.agree(asked, storeBase{base: string(id.Store)}); err != nil {
+	if err := p.refuseOtherBase(asked, storeBase{base: string(id.Store)}); err != nil {
 		return nil, nil, err
 	}
 	return p.openKnown(w, asked, id)
@@ -376,7 +376,7 @@ func (p *Project) search(w Where, asked storeBase, self rootFacts) (*finding, er
 		if f == nil {
 			continue
 		}
-		err = p.agree(asked, pl)
+		err = p.refuseOtherBase(asked, pl)
 		if err == nil {
 			err = p.mayFollow(w, asked, pl.base, f.store)
 		}
@@ -424,7 +424,7 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		case begun == nil && !(disk.Origin{FS: m.FS}).Differs(self.Origin) && unfinished(store, runsInPlace):
 			begun = f
 		default:
-			none.near, none.nearB = m, pl.base
+			none.nearMemory, none.nearBase = m, pl.base
 			store.Close()
 		}
 	}
@@ -487,18 +487,18 @@ func runsInPlace(open disk.Dir, name string) bool {
 	return err != nil || json.Unmarshal(data, &o) != nil || o.Record.Reason != "turn" && o.Record.Isolated == ""
 }
 
-// take makes the finding the project's.
-func (p *Project) take(f *finding) {
+// useFinding makes the finding the project's.
+func (p *Project) useFinding(f *finding) {
 	p.Store, p.ID, p.base, p.form = f.store, f.mem.ID, f.base, f.mem.form
 	p.StorePath = filepath.Join(storeBase{base: f.base}.abs(p.Root), f.mem.ID)
-	if f.from != "" {
-		p.note("this project's store is in %s now, no more in %s", filepath.Dir(p.StorePath), f.from)
+	if f.formerBase != "" {
+		p.note("this project's store is in %s now, no more in %s", filepath.Dir(p.StorePath), f.formerBase)
 	}
 	switch {
-	case f.why != nil:
-		what := fmt.Sprintf("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.why), p.StorePath)
-		if f.other != "" {
-			what += fmt.Sprintf("; to continue the other history here instead, move that store out of %s and %s", filepath.Dir(p.StorePath), f.other)
+	case f.identityErr != nil:
+		what := fmt.Sprintf("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.identityErr), p.StorePath)
+		if f.otherHistory != "" {
+			what += fmt.Sprintf("; to continue the other history here instead, move that store out of %s and %s", filepath.Dir(p.StorePath), f.otherHistory)
 		}
 		p.note("%s", what)
 	case f.bond == moved:

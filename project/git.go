@@ -146,16 +146,16 @@ func (g gitFiles) repository(root string) (own, common string, err error) {
 		if !ok {
 			return "", "", nil
 		}
-		own = under(root, strings.TrimRight(rest, "\r\n"))
+		own = joinBelow(root, strings.TrimRight(rest, "\r\n"))
 	}
 	data, err := g.read(filepath.Join(own, "commondir"), maxIdentity)
 	if err != nil || data == nil {
 		return own, own, err
 	}
-	return own, under(own, strings.TrimRight(string(data), "\r\n")), nil
+	return own, joinBelow(own, strings.TrimRight(string(data), "\r\n")), nil
 }
 
-func under(dir, path string) string {
+func joinBelow(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
@@ -213,12 +213,12 @@ func (g gitFiles) globalExcludes(root, common string) (string, error) {
 			continue
 		}
 		if rest, tilde := strings.CutPrefix(file, "~/"); tilde {
-			return under(home, rest), nil
+			return joinBelow(home, rest), nil
 		}
 		if file == "" {
 			return "", nil
 		}
-		return under(root, file), nil
+		return joinBelow(root, file), nil
 	}
 	if config == "" {
 		return "", nil

@@ -42,10 +42,10 @@ func TestHugeFilesTakeNoMemory(t *testing.T) {
 		_, err := ReadFile(p.Store, "any", huge/2)
 		require.ErrorIs(t, err, ErrTooLarge)
 	})
-	grow(filepath.Join(OwnLogs, ToldLog), "\n{\"agent\":\"last\"}\n")
+	grow(filepath.Join(OwnLogs, AgentReportsLog), "\n{\"agent\":\"last\"}\n")
 	little(func() {
 		var agents []string
-		require.NoError(t, p.EachTold(func(_ int64, told Told) { agents = append(agents, told.Agent) }))
+		require.NoError(t, p.EachAgentReport(func(_ int64, told AgentReport) { agents = append(agents, told.Agent) }))
 		require.Equal(t, []string{"last"}, agents)
 	})
 	grow(filepath.Join(OwnLogs, ActsLog), "\n{\"mode\":420}\n")
@@ -68,5 +68,5 @@ func TestHugeFilesTakeNoMemory(t *testing.T) {
 	})
 	st, err := p.Store.Stat(hooksLog)
 	require.NoError(t, err)
-	require.LessOrEqual(t, st.Size, int64(mostHooks))
+	require.LessOrEqual(t, st.Size, int64(maxHooksLog))
 }

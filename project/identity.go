@@ -98,9 +98,9 @@ func readIdentity(decree disk.Dir) (*identity, error) {
 // errNewer is in the chain of an error about a format of a later decree.
 var errNewer = errors.New("newer than the newest that this decree can read")
 
-// useless says whether a project.json that gave this error can be done without where a
+// unusableIdentity says whether a project.json that gave this error can be done without where a
 // store remembers the root: it says nothing, or nobody may read it.
-func useless(err error) bool {
+func unusableIdentity(err error) bool {
 	var step *fs.PathError
 	return err != nil && !errors.Is(err, errNewer) && (barred(err) || !errors.As(err, &step))
 }

@@ -99,7 +99,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 	p.InLayer = w.inLayer
 	if create {
 		if st, err := p.Dir.Stat(dirName); err == nil {
-			_ = p.loosen(st) // what it cannot do is told by the first step that needs it
+			_ = p.giveBackDecree(st) // what it cannot do is told by the first step that needs it
 		}
 	}
 	if err := p.openDecree(); err != nil {
@@ -138,7 +138,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 		return &Error{Kind: NotFound, Msg: fmt.Sprintf("%s is a copy of %s", p.Root, f.mem.Root), Err: ErrNoProject,
 			Advice: "'decree checkpoint' begins a history of its own here; after that a record of the original can be named by its whole id"}
 	}
-	p.take(f)
+	p.useFinding(f)
 	return nil
 }
 

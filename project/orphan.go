@@ -47,14 +47,14 @@ func (p *Project) orphan(base disk.Dir, id string, found func(o Orphan, store di
 	}
 	defer store.Close()
 	m, err := readMemory(store)
-	if err != nil || m.ID != id || !p.lost(m) {
+	if err != nil || m.ID != id || !p.rootIsGone(m) {
 		return nil //nolint:nilerr // not a store that this decree knows
 	}
 	return found(Orphan{Path: store.Path(), Root: string(m.Root)}, store)
 }
 
-// lost says whether the root that m remembers is known not to be there.
-func (p *Project) lost(m *memory) bool {
+// rootIsGone says whether the root that m remembers is known not to be there.
+func (p *Project) rootIsGone(m *memory) bool {
 	root, err := p.Disk.OpenRoot(string(m.Root))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)

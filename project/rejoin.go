@@ -32,7 +32,7 @@ func (p *Project) Rejoin() (note string, err error) {
 	if parent != nil {
 		defer parent.Close()
 	}
-	now, there, err := standing(parent, name)
+	now, there, err := statNoFollow(parent, name)
 	if err != nil {
 		return "", err
 	}
@@ -76,8 +76,8 @@ func (p *Project) parent() (disk.Dir, string, error) {
 	return dir, filepath.Base(p.Root), err
 }
 
-// standing is what is at name in parent, no link followed.
-func standing(parent disk.Dir, name string) (st disk.Info, there bool, err error) {
+// statNoFollow is what is at name in parent, no link followed.
+func statNoFollow(parent disk.Dir, name string) (st disk.Info, there bool, err error) {
 	if parent == nil {
 		return st, false, nil
 	}

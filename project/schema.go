@@ -35,28 +35,28 @@ func init() {
 		{"capture.max_files", "number", "1000000", "A first capture of more files asks first, or needs --yes.", set(countFrom0, func(c *Config) *int64 { return &c.MaxFiles })},
 		{"capture.max_bytes", "size", "20GiB", "A first capture of more bytes asks first, or needs --yes.", set(size, func(c *Config) *int64 { return &c.MaxBytes })},
 		{"capture.max_file", "size", "64GiB", "A larger file asks before it is first recorded, or needs --yes. One that a run made is left as it is and named.", set(size, func(c *Config) *int64 { return &c.MaxFile })},
-		{"capture.git_excludes", "true or false", "true", "Whether .git/info/exclude and the user's global git excludes count too, below all .gitignore files.", set(truth, func(c *Config) *bool { return &c.GitExcludes })},
+		{"capture.git_excludes", "true or false", "true", "Whether .git/info/exclude and the user's global git excludes count too, below all .gitignore files.", set(parseBool, func(c *Config) *bool { return &c.GitExcludes })},
 		{"inline_binary", "size", "1MiB", "Binary contents up to this size stand in changes.diff; larger ones are only in the store.", set(size, func(c *Config) *int64 { return &c.InlineBinary })},
 		{"inline_text", "size", "64MiB", "A file's section of changes.diff up to this size stands there; a larger one is only in the store.", set(size, func(c *Config) *int64 { return &c.InlineText })},
 		{"retention", "policies", defaultRetention, "How long records are kept, a policy a reason (" + strings.Join(Reasons, ", ") + "): all, or any of last, daily, weekly, monthly (numbers) and max_age (30d). A record stays if any of them keeps it: the last so many, the newest of each of so many days, weeks or months that have one, those not older than max_age before the newest record. Reasons that are not named keep their default.", setRetention},
 		{"log.max", "size", "64MiB", "How much of what a command prints is kept: of more, the first and the last half of it; 0 keeps all.", set(size, func(c *Config) *int64 { return &c.LogMax })},
 		{"max_store", "size", "0", "When the store and .decree/runs together are larger, records go, oldest first, until they fit; 0 is no cap.", set(size, func(c *Config) *int64 { return &c.MaxStore })},
 		{"isolated.run", "always or asked", "asked", "Whether every \"decree run\" is isolated, or only one with --isolated; \"decree run --in-place\" goes before it. isolated: always is short for it.", set(whetherAlways, func(c *Config) *bool { return &c.Isolated.Always })},
-		{"isolated.queue", "true or false", "false", "Whether the run of a message is isolated: what it did is published when it has succeeded.", set(truth, func(c *Config) *bool { return &c.Isolated.Queue })},
+		{"isolated.queue", "true or false", "false", "Whether the run of a message is isolated: what it did is published when it has succeeded.", set(parseBool, func(c *Config) *bool { return &c.Isolated.Queue })},
 		{"isolated.share", "paths", "[]", "What an isolated run in a clone shares with the tree instead of having a copy, such as [node_modules]: what a command writes there, it writes in the tree itself. Paths are relative to the root.", set(sharedPaths, func(c *Config) *[]string { return &c.Isolated.Share })},
 		{"isolated.keep", "number", "10", "Of how many drafts that wait the layer is kept, for \"decree enter\": of the newest. A draft can be published without; one whose .git was changed, or that has what could not be recorded, stays whatever its age.", set(smallFrom0, func(c *Config) *int { return &c.Isolated.Keep })},
-		{"isolated.max_age", "duration", "7d", "How long the layer of a draft that waits is kept; see isolated.keep.", set(age, func(c *Config) *time.Duration { return &c.Isolated.MaxAge })},
-		{"drafts.block", "true or false", "true", "Whether a draft that waits keeps the faces (\"decree ui\", \"decree serve\") from restoring and from making checkpoints until it is published or discarded; commands are not kept from it.", set(truth, func(c *Config) *bool { return &c.DraftsBlock })},
+		{"isolated.max_age", "duration", "7d", "How long the layer of a draft that waits is kept; see isolated.keep.", set(parseAge, func(c *Config) *time.Duration { return &c.Isolated.MaxAge })},
+		{"drafts.block", "true or false", "true", "Whether a draft that waits keeps the faces (\"decree ui\", \"decree serve\") from restoring and from making checkpoints until it is published or discarded; commands are not kept from it.", set(parseBool, func(c *Config) *bool { return &c.DraftsBlock })},
 		{"fence.write", "paths", "[" + defaultsWord + "]", "Where the command of \"decree run --fence\" may write beside the root and the temporary directory ($TMPDIR, else /tmp): files and directories with all below them, each an absolute path, ~/... or $NAME/...; those that are not there are passed over. The word " + defaultsWord + " stands for " + strings.Join(defaultWrite, ", ") + ".", set(writePlaces, func(c *Config) *[]string { return &c.FenceWrite })},
-		{"agents.deadline", "duration", "8s", "How long a hook of a coding agent may take, and never more than half of what the agent itself allows. What is not done by then is not recorded.", set(age, func(c *Config) *time.Duration { return &c.Agents.Deadline })},
-		{"agents.per_tool", "true or false", "false", "Whether the tree is recorded after each command that a coding agent ran, so that what each changed can be told apart.", set(truth, func(c *Config) *bool { return &c.Agents.PerTool })},
-		{"agents.prompts", "true or false", "true", "Whether the record of a turn has the first 200 characters of its prompt.", set(truth, func(c *Config) *bool { return &c.Agents.Prompts })},
+		{"agents.deadline", "duration", "8s", "How long a hook of a coding agent may take, and never more than half of what the agent itself allows. What is not done by then is not recorded.", set(parseAge, func(c *Config) *time.Duration { return &c.Agents.Deadline })},
+		{"agents.per_tool", "true or false", "false", "Whether the tree is recorded after each command that a coding agent ran, so that what each changed can be told apart.", set(parseBool, func(c *Config) *bool { return &c.Agents.PerTool })},
+		{"agents.prompts", "true or false", "true", "Whether the record of a turn has the first 200 characters of its prompt.", set(parseBool, func(c *Config) *bool { return &c.Agents.Prompts })},
 		{"default_routine", "text", "develop", "The routine of a message that names none.", set(text, func(c *Config) *string { return &c.DefaultRoutine })},
 		{"max_attempts", "number", "3", "How often a message's routine is tried in all.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
 		{"max_retries", "number", "", "Read as max_attempts.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
 		{"max_depth", "number", "10", "How many generations of messages a chain may have: a message, its follow-ups, theirs, and so on.", set(smallFrom1, func(c *Config) *int { return &c.MaxDepth })},
 		{"max_chain", "number", "100", "How many messages a chain may have in all.", set(smallFrom1, func(c *Config) *int { return &c.MaxChain })},
-		{"strict_parameters", "true or false", "false", "A message that sets a parameter which its routine does not declare is not done; else this is a warning.", set(truth, func(c *Config) *bool { return &c.StrictParams })},
+		{"strict_parameters", "true or false", "false", "A message that sets a parameter which its routine does not declare is not done; else this is a warning.", set(parseBool, func(c *Config) *bool { return &c.StrictParams })},
 		{"router", "text", "", "A command that picks a routine: the prompt is its stdin, a routine's name its answer.", set(text, func(c *Config) *string { return &c.Router })},
 		{"on_dead", "text", "", "A command that is run by bash in the root when a message went to inbox/dead, with DECREE_MESSAGE, DECREE_REASON, DECREE_RECORD and DECREE_ROOT in its environment.", set(text, func(c *Config) *string { return &c.OnDead })},
 		{"notebook", "text", "", "The command line that executes .ipynb routines, with {input}, {output} and {params}; else papermill, else jupyter nbconvert --execute.", set(text, func(c *Config) *string { return &c.Notebook })},
@@ -130,14 +130,14 @@ func small(n *yaml.Node, least int64) (int, error) {
 	return int(v), err
 }
 
-func truth(n *yaml.Node) (bool, error) {
+func parseBool(n *yaml.Node) (bool, error) {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
 		return false, atLine(n, "must be true or false")
 	}
 	return strings.EqualFold(n.Value, "true"), nil
 }
 
-func age(n *yaml.Node) (time.Duration, error) {
+func parseAge(n *yaml.Node) (time.Duration, error) {
 	s, err := text(n)
 	if err != nil {
 		return 0, err
@@ -178,7 +178,7 @@ func policy(n *yaml.Node) (retention.Policy, error) {
 	err := eachKey(n, "", func(key string, k, v *yaml.Node) error {
 		if key == "max_age" {
 			var err error
-			p.MaxAge, err = age(v)
+			p.MaxAge, err = parseAge(v)
 			return err
 		}
 		field := counts[key]

@@ -21,8 +21,8 @@ import (
 // anew. Where only the file itself can say what was in it, that command is refused, since
 // the file may still be somewhere; a repair moves the stand-in away all the same.
 
-// kept is what decree keeps under a name in the store.
-type kept struct {
+// storeEntry is what decree keeps under a name in the store.
+type storeEntry struct {
 	kind disk.Kind
 	lost string // what is lost with it; "" for what is made anew
 }
@@ -34,7 +34,7 @@ const QueueFile = "queue.json"
 
 // inStoreDir is what is in the store's directory. [memoryFile] is not in it: without
 // that nobody knows that it is a store.
-var inStoreDir = map[string]kept{
+var inStoreDir = map[string]storeEntry{
 	"audit.jsonl":    {disk.Regular, "the audit"},
 	"cache":          {disk.Regular, ""},
 	"cap.json":       {disk.Regular, ""},
@@ -63,10 +63,10 @@ var inStoreDir = map[string]kept{
 // inStoreDirs is what is in directories of the store, by the end of its names.
 var inStoreDirs = []struct {
 	dir, end string
-	kept     kept
+	kept     storeEntry
 }{
-	{packsDir, ".pack", kept{disk.Regular, "the contents in it"}},
-	{OwnLogs, ".jsonl", kept{disk.Regular, ""}},
+	{packsDir, ".pack", storeEntry{disk.Regular, "the contents in it"}},
+	{OwnLogs, ".jsonl", storeEntry{disk.Regular, ""}},
 }
 
 // StandIn is something else in the place of what decree keeps in its store.
@@ -78,9 +78,9 @@ type StandIn struct {
 	// Alien: it is a file, and of another user than the store.
 	Alien bool
 
-	dir  string // one of inStoreDirs, or "" for the store's directory
-	name string
-	is   kept // what has to be there
+	dir      string // one of inStoreDirs, or "" for the store's directory
+	name     string
+	expected storeEntry // what has to be there
 }
 
 // String says what is where.
@@ -89,7 +89,7 @@ func (s StandIn) String() string {
 	if s.Alien {
 		what = "another user's than the store"
 	}
-	text := fmt.Sprintf("%s is %s, and decree's own %s has to be there", s.Path, what, fileOrDir[s.is.kind])
+	text := fmt.Sprintf("%s is %s, and decree's own %s has to be there", s.Path, what, fileOrDir[s.expected.kind])
 	if s.Now != "" {
 		text = fmt.Sprintf("%s was in the place of decree's own files and is now %s", s.Path, s.Now)
 	}
@@ -114,16 +114,16 @@ func (s *Site) StandIns() (found []StandIn, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if found, err = standIns(s.Store, "", list, alien, func(name string) (is kept, own bool) {
+	if found, err = standIns(s.Store, "", list, alien, func(name string) (is storeEntry, own bool) {
 		if is, own = inStoreDir[name]; !own && isDraft(name) {
-			return kept{kind: disk.Regular}, true
+			return storeEntry{kind: disk.Regular}, true
 		}
 		return is, own
 	}); err != nil {
 		return nil, err
 	}
 	for _, in := range inStoreDirs {
-		further, err := s.standInsBelow(in.dir, alien, func(name string) (is kept, own bool) { return in.kept, strings.HasSuffix(name, in.end) })
+		further, err := s.standInsBelow(in.dir, alien, func(name string) (is storeEntry, own bool) { return in.kept, strings.HasSuffix(name, in.end) })
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func (s *Site) StandIns() (found []StandIn, err error) {
 }
 
 // standInsBelow are the stand-ins in a directory of the store; none where it is missing, or is one itself.
-func (s *Site) standInsBelow(name string, alien func(disk.Info) bool, own func(name string) (kept, bool)) ([]StandIn, error) {
+func (s *Site) standInsBelow(name string, alien func(disk.Info) bool, own func(name string) (storeEntry, bool)) ([]StandIn, error) {
 	dir, err := s.Store.OpenDir(name)
 	if err != nil {
 		return nil, disk.UnlessMissingOrOther(err)
@@ -158,13 +158,13 @@ func (s *Site) aliens() (func(disk.Info) bool, error) {
 	}, nil
 }
 
-func standIns(dir disk.Dir, at string, list []disk.Entry, alien func(disk.Info) bool, own func(name string) (kept, bool)) (found []StandIn, err error) {
+func standIns(dir disk.Dir, at string, list []disk.Entry, alien func(disk.Info) bool, own func(name string) (storeEntry, bool)) (found []StandIn, err error) {
 	for _, e := range list {
 		is, mine := own(e.Name)
 		if !mine {
 			continue
 		}
-		f := StandIn{Path: filepath.Join(dir.Path(), e.Name), Kind: e.Kind, dir: at, name: e.Name, is: is}
+		f := StandIn{Path: filepath.Join(dir.Path(), e.Name), Kind: e.Kind, dir: at, name: e.Name, expected: is}
 		if e.Kind == disk.Unknown || alien != nil {
 			st, err := dir.Stat(e.Name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +274,7 @@ func (p *Project) openLock(store disk.Dir) (disk.Dir, error) {
 	defer func() { _ = unlock() }()
 	st, err := store.Stat(lockDir)
 	if err == nil && st.Kind != disk.Directory {
-		err = p.clearStandIn(store, StandIn{Path: filepath.Join(store.Path(), lockDir), Kind: st.Kind, name: lockDir, is: inStoreDir[lockDir]})
+		err = p.clearStandIn(store, StandIn{Path: filepath.Join(store.Path(), lockDir), Kind: st.Kind, name: lockDir, expected: inStoreDir[lockDir]})
 	}
 	if disk.UnlessMissing(err) != nil {
 		return nil, err

@@ -9,11 +9,11 @@ import (
 	"decree/disk"
 )
 
-// closed says whether nobody has the file open for writing. A read lease is
+// hasNoWriter says whether nobody has the file open for writing. A read lease is
 // given only then (fcntl(2), F_SETLEASE), and is given back at once. Where the
 // file system knows no leases, or the file is another user's, it counts as closed
 // when it was not written to for a second.
-func closed(dir disk.Dir, name string, mtime int64) bool {
+func hasNoWriter(dir disk.Dir, name string, mtime int64) bool {
 	at, ok := disk.FD(dir)
 	if !ok {
 		return true // a disk of a test

@@ -8,6 +8,6 @@ import (
 	"decree/disk"
 )
 
-// closed says whether the file was not written to for a second: these systems do
+// hasNoWriter says whether the file was not written to for a second: these systems do
 // not tell who has a file open.
-func closed(_ disk.Dir, _ string, mtime int64) bool { return leftAlone(mtime, time.Second) }
+func hasNoWriter(_ disk.Dir, _ string, mtime int64) bool { return leftAlone(mtime, time.Second) }

@@ -42,14 +42,14 @@ type cronState struct {
 // cron fires the jobs of .decree/cron, beside whatever message is being done: it
 // takes no lock, has handles of its own, and only makes new files.
 type cron struct {
-	p       *project.Project // its store; the handle of the root may change
-	site    project.Site     // as it was at the beginning, with a handle of the look's own
-	clock   func() time.Time
-	loc     *time.Location
-	note    func(string)
-	history *history.History
-	s       *cronState
-	told    map[string]string // job -> the mistake that was told
+	p             *project.Project // its store; the handle of the root may change
+	site          project.Site     // as it was at the beginning, with a handle of the look's own
+	clock         func() time.Time
+	loc           *time.Location
+	note          func(string)
+	history       *history.History
+	s             *cronState
+	notedMistakes map[string]string // job -> the mistake that was notedMistakes
 	// failing is the minute since which each look at a job has failed; of "" the looks at all of them.
 	failing map[string]time.Time
 }
@@ -57,7 +57,7 @@ type cron struct {
 func newCron(q *Queue, note func(string)) *cron {
 	p := q.project()
 	return &cron{p: p, site: p.Site, clock: q.o.Clock, loc: q.o.Location, note: note,
-		history: q.o.Recorder.History(), told: map[string]string{}, failing: map[string]time.Time{}}
+		history: q.o.Recorder.History(), notedMistakes: map[string]string{}, failing: map[string]time.Time{}}
 }
 
 // serve looks every interval until ctx ends. Every error but the first of its
@@ -86,12 +86,12 @@ func (c *cron) serve(ctx context.Context, interval time.Duration) {
 func (c *cron) tick() error {
 	now := c.clock().In(c.loc)
 	each, err := c.look(now)
-	c.went("", err, now)
+	c.noteOutcome("", err, now)
 	return errors.Join(append(each, err)...)
 }
 
-// went notes how a look at a job went, or at all of them.
-func (c *cron) went(job string, err error, now time.Time) {
+// noteOutcome notes how a look at a job went, or at all of them.
+func (c *cron) noteOutcome(job string, err error, now time.Time) {
 	if err == nil {
 		delete(c.failing, job)
 	} else if c.failing[job].IsZero() {
@@ -99,8 +99,8 @@ func (c *cron) went(job string, err error, now time.Time) {
 	}
 }
 
-// owed says whether looks have failed since a minute in which a job was due.
-func (c *cron) owed(job string, minute time.Time) bool {
+// dueWhileFailing says whether looks have failed since a minute in which a job was due.
+func (c *cron) dueWhileFailing(job string, minute time.Time) bool {
 	for _, since := range []time.Time{c.failing[""], c.failing[job]} {
 		if !since.IsZero() && !minute.Before(since) {
 			return true
@@ -149,7 +149,7 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 			continue // deliver has told why
 		}
 		err := c.job(inbox, jobs, f.Name, now)
-		c.went(f.Name, err, now)
+		c.noteOutcome(f.Name, err, now)
 		if err != nil {
 			each = append(each, err)
 		}
@@ -220,7 +220,7 @@ func (c *cron) deliver(inbox, jobs disk.Dir, now time.Time) (errs []error) {
 			err = c.delivered(f)
 		}
 		if err != nil {
-			c.went(name, err, now)
+			c.noteOutcome(name, err, now)
 			errs = append(errs, fmt.Errorf("%s: %w", tree.Quote(name), err))
 		}
 	}
@@ -347,13 +347,13 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 		return fmt.Errorf("%s: %w", tree.Quote(name), err)
 	}
 	if err != nil {
-		if text := unusableJob(name, err); c.told[name] != text {
-			c.told[name] = text
+		if text := unusableJob(name, err); c.notedMistakes[name] != text {
+			c.notedMistakes[name] = text
 			c.note("cron: " + text)
 		}
 		return nil
 	}
-	delete(c.told, name)
+	delete(c.notedMistakes, name)
 	minute := now.Truncate(time.Minute)
 	f := c.s.Jobs[name]
 	if f != nil && f.Last.Sub(minute) > clockSlack {
@@ -376,7 +376,7 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	missed := when.Next(f.Last.In(c.loc))
 	late := !missed.IsZero() && missed.Before(minute)
 	switch {
-	case due, late && (m.CatchUp || c.owed(name, missed)):
+	case due, late && (m.CatchUp || c.dueWhileFailing(name, missed)):
 		return c.fire(inbox, m, name, f, minute)
 	case isNew, late:
 		f.Last = minute

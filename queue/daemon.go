@@ -307,7 +307,7 @@ func (w *watch) events() (<-chan fsnotify.Event, <-chan error) {
 
 // await returns after d, when ctx ends, when a message has ended, and at an event of in, if
 // one is given.
-func (w *work) await(ctx context.Context, in *watch, d time.Duration) {
+func (w *worker) await(ctx context.Context, in *watch, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	events, failures := in.events()

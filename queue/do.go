@@ -71,7 +71,7 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 		return nil, err
 	}
 	defer func() { q.list.noteOwnChange(d.inbox, name) }()
-	return q.conclude(ctx, d, res, slices.Clone(q.list.came))
+	return q.conclude(ctx, d, res, slices.Clone(q.list.appeared))
 }
 
 // ran notes a run of a routine that has ended. Bash reads a script as it goes on: in one that somebody saves in place
@@ -646,7 +646,7 @@ func (q *job) editedInPlace(d *dirs, record string) error {
 		return nil
 	}
 	return q.acting(func(note noteActs) error {
-		if err := note(leaves(q.u.Name)...); err != nil {
+		if err := note(goneActs(q.u.Name)...); err != nil {
 			return err
 		}
 		t, err := q.takeSame(d, q.u.Name, identify(data))
@@ -706,7 +706,7 @@ func (q *job) takeUnderWay(d *dirs, note noteActs) (t *takenOut, err error) {
 	name := q.u.Name
 	for t == nil && name != "" && err == nil {
 		if name, err = q.nowCalled(d); err == nil {
-			err = note(leaves(q.u.Name, name)...)
+			err = note(goneActs(q.u.Name, name)...)
 		}
 		if name != "" && err == nil {
 			t, err = q.takeSame(d, name, q.u.identity)
@@ -820,7 +820,7 @@ func (q *job) takeForDead(d *dirs, note noteActs, name string, rec *history.Reco
 	if rec != nil {
 		return q.takeUnderWay(d, note)
 	}
-	if err := note(leaves(name)...); err != nil {
+	if err := note(goneActs(name)...); err != nil {
 		return nil, err
 	}
 	t, err := q.takeSame(d, name, q.file)

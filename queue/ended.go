@@ -28,7 +28,7 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 		return nil, disk.UnlessMissingOrOther(err)
 	}
 	defer inbox.Close()
-	u, rec, err := decided(q.o.Recorder, name, inbox, name)
+	u, rec, err := decidingRecord(q.o.Recorder, name, inbox, name)
 	if rec == nil || err != nil || !editing && !succeeded(rec) {
 		return nil, err
 	}
@@ -79,9 +79,9 @@ func (q *Queue) EndAll(ctx context.Context, wait time.Duration) (left []error, e
 	return left, nil
 }
 
-// decided is the message called name, which lies in dir as as and is not being done, with the record that has decided what becomes
+// decidingRecord is the message called name, which lies in dir as as and is not being done, with the record that has decided what becomes
 // of it; nil: it is to be done, or done again.
-func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*underWay, *history.Record, error) {
+func decidingRecord(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*underWay, *history.Record, error) {
 	s, err := readState(rec.Project().Store)
 	if err != nil {
 		return nil, nil, err
@@ -151,7 +151,7 @@ func isBrought(rec *recorder.Reader, of *history.Record) (bool, error) {
 // refuseEnded is the refusal to touch a message that a record has decided: what would be done to it comes too late. One
 // that has failed may be cancelled.
 func refuseEnded(rec *recorder.Recorder, name string, dir disk.Dir, as string, editing bool) error {
-	_, of, err := decided(rec, name, dir, as)
+	_, of, err := decidingRecord(rec, name, dir, as)
 	if of == nil || err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 		if a.named != b.named { // the names that are taken come first
 			return map[bool]int{true: -1, false: 1}[a.named]
 		}
-		return naturally(a.name, b.name)
+		return compareNaturally(a.name, b.name)
 	})
 	q.list.stale = q.list.stale || len(found) > 0 // there are names that it does not know
 	var out []string
@@ -96,7 +96,7 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 		}
 		out = append(out, name)
 	}
-	slices.SortFunc(out, naturally)
+	slices.SortFunc(out, compareNaturally)
 	return out, nil
 }
 
@@ -196,7 +196,7 @@ func (q *job) join(d *dirs, f *followUp) (string, error) {
 		if f.dir == d.inbox {
 			return as, d.inbox.Sync()
 		}
-		err := carry(f.dir, as, d.inbox, as)
+		err := moveOrCopy(f.dir, as, d.inbox, as)
 		if isExist(err) {
 			if same, serr := sameContent(f.dir, d.inbox, as); serr != nil {
 				return "", serr
@@ -217,7 +217,7 @@ func (q *job) join(d *dirs, f *followUp) (string, error) {
 func (q *job) isFree(d *dirs, name string) (bool, error) {
 	id := strings.TrimSuffix(name, suffix)
 	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
-		if there, err := taken(dir, id, suffix); there || err != nil {
+		if there, err := isTaken(dir, id, suffix); there || err != nil {
 			return false, err
 		}
 	}
@@ -369,11 +369,11 @@ func (q *job) withdrawAttempt(d *dirs, n int) error {
 	if err != nil {
 		return err
 	}
-	return q.withdraw(d, q.u.Record, recorder.OutboxOf(n), slices.Clone(q.list.came))
+	return q.withdraw(d, q.u.Record, recorder.OutboxOf(n), slices.Clone(q.list.appeared))
 }
 
-// naturally orders names as people do: a2 before a10.
-func naturally(a, b string) int {
+// compareNaturally orders names as people do: a2 before a10.
+func compareNaturally(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
 		dx, dy := digitsOf(x), digitsOf(y)

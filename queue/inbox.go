@@ -153,7 +153,7 @@ func free(dir disk.Dir, name string, also string) (string, error) {
 		if n > 1 {
 			try = base + "." + strconv.Itoa(n)
 		}
-		taken, err := taken(dir, try, suffix, also)
+		taken, err := isTaken(dir, try, suffix, also)
 		switch {
 		case errors.Is(err, syscall.ENAMETOOLONG) && len(base) > len(reasonEnd):
 			base, n = strings.ToValidUTF8(base[:len(base)-len(reasonEnd)], ""), 0
@@ -165,8 +165,8 @@ func free(dir disk.Dir, name string, also string) (string, error) {
 	}
 }
 
-// taken says whether dir has base with one of the ends that are not "".
-func taken(dir disk.Dir, base string, ends ...string) (bool, error) {
+// isTaken says whether dir has base with one of the ends that are not "".
+func isTaken(dir disk.Dir, base string, ends ...string) (bool, error) {
 	for _, end := range ends {
 		if end == "" {
 			continue
@@ -182,18 +182,18 @@ func taken(dir disk.Dir, base string, ends ...string) (bool, error) {
 // beside it, and flushes both directories, the new one first: a power loss may leave two
 // names, and never none.
 func move(from disk.Dir, name string, to disk.Dir, wanted string) (string, error) {
-	as, err := carryFree(from, name, to, wanted)
+	as, err := moveToFreeName(from, name, to, wanted)
 	if err == nil {
 		err = errors.Join(to.Sync(), from.Sync())
 	}
 	return as, err
 }
 
-// carryFree is carry to the name that is wanted or the first free one beside it.
-func carryFree(from disk.Dir, name string, to disk.Dir, wanted string) (as string, err error) {
+// moveToFreeName is carry to the name that is wanted or the first free one beside it.
+func moveToFreeName(from disk.Dir, name string, to disk.Dir, wanted string) (as string, err error) {
 	for {
 		if as, err = free(to, wanted, ""); err == nil {
-			err = carry(from, name, to, as)
+			err = moveOrCopy(from, name, to, as)
 		}
 		if !isExist(err) { // else somebody else took the name
 			return as, err
@@ -201,9 +201,9 @@ func carryFree(from disk.Dir, name string, to disk.Dir, wanted string) (as strin
 	}
 }
 
-// carry renames a file to a new name, or copies it durably and removes it where
+// moveOrCopy renames a file to a new name, or copies it durably and removes it where
 // the two directories are on different file systems.
-func carry(from disk.Dir, name string, to disk.Dir, as string) error {
+func moveOrCopy(from disk.Dir, name string, to disk.Dir, as string) error {
 	err := from.RenameNew(name, to, as)
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
@@ -296,7 +296,7 @@ func rewrite(dir disk.Dir, name string, data []byte, old disk.Info, was []byte) 
 func swapped(data []byte, old disk.Info, was []byte) func(string, disk.Dir, string) error {
 	return exchanged(data, was, func(dir disk.Dir, swap string, same bool) error {
 		switch {
-		case !closed(dir, swap, old.Mtime):
+		case !hasNoWriter(dir, swap, old.Mtime):
 			return errGone // its turn comes when it is saved
 		case !same:
 			return errChanged
@@ -408,7 +408,7 @@ func cameOut(dir disk.Dir, swap, name, completed string) error {
 // writeAs writes a file with the mode and the time of an old one.
 func writeAs(dir disk.Dir, draft, name string, data []byte, old disk.Info, rename func(string, disk.Dir, string) error) error {
 	var is disk.Info
-	how := putting(draft, old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
+	how := replacement(draft, old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
 		if err := dir.SetMtime(tmp, is, old.Mtime); err != nil {
 			return err
 		}
@@ -423,14 +423,14 @@ func writeAs(dir disk.Dir, draft, name string, data []byte, old disk.Info, renam
 }
 
 func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename func(string, disk.Dir, string) error) error {
-	return disk.Replace(dir, name, putting(draft, mode, rename), func(f disk.File) error {
+	return disk.Replace(dir, name, replacement(draft, mode, rename), func(f disk.File) error {
 		_, err := io.Copy(f, data)
 		return err
 	})
 }
 
-// putting is how a file is put where rename has it, by way of a draft.
-func putting(draft string, mode uint32, rename func(string, disk.Dir, string) error) disk.Replacement {
+// replacement is how a file is put where rename has it, by way of a draft.
+func replacement(draft string, mode uint32, rename func(string, disk.Dir, string) error) disk.Replacement {
 	return disk.Replacement{Perm: mode, Flush: true, Temp: draft + draftEnd, Place: rename}
 }
 
@@ -447,7 +447,7 @@ func moveToDead(t *takenOut, dead disk.Dir, name string, reason func(as string) 
 	case t == nil:
 		err = putNew(dead, as, content)
 	default:
-		err = carry(t.dir, t.name, dead, as)
+		err = moveOrCopy(t.dir, t.name, dead, as)
 	}
 	switch {
 	case err != nil && t != nil:

@@ -28,8 +28,8 @@ func (q *job) acting(do func(note noteActs) error) error {
 	return q.project().Act(do)
 }
 
-// leaves are the acts of a message that leaves the inbox for good; it may have had several names there.
-func leaves(names ...string) (acts []project.Act) {
+// goneActs are the acts of a message that leaves the inbox for good; it may have had several names there.
+func goneActs(names ...string) (acts []project.Act) {
 	for _, name := range names {
 		if name != "" {
 			acts = append(acts, project.Act{Path: []byte(project.InboxDir + "/" + name), Gone: true})

@@ -85,7 +85,7 @@ func (q *job) runIsolated(ctx context.Context, d *dirs, m *message.Message, foun
 	}
 	o.Back = q.takeTurn
 	if q.u.Spent > 0 && q.u.Spent == o.Attempts-1 {
-		q.turn.goesFirst(q.number)
+		q.turn.makeLast(q.number)
 	}
 	// What was published in the tick of the file system's clock in which the run begins would
 	// count as changed by somebody since.
@@ -209,7 +209,7 @@ func (q *job) interrupted(d *dirs, res *Result) (*Result, error) {
 func (q *job) attemptFailed(ctx context.Context, d *dirs, res *Result, reason string) (*Result, error) {
 	rec, most := res.Record, q.project().Config.MaxAttempts
 	spent := q.spentBy(rec)
-	notStarted := final(rec) || res.Run != nil && res.Run.Last.NotStarted != nil
+	notStarted := cannotExecute(rec) || res.Run != nil && res.Run.Last.NotStarted != nil
 	if spent < most && !notStarted {
 		q.note("%s: attempt %d of %d has failed (%s); the next one begins with the tree as it is now", tree.Quote(res.Name), spent, most, firstLine(reason))
 		return nil, q.spend(rec.ID, spent, fmt.Sprintf("Attempt %d, record %s: %s", spent, rec.ID, reason))

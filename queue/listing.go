@@ -16,13 +16,13 @@ import (
 // Between two looks around a change of its own a stranger's file can be overlooked.
 // It is found with the next change, at the latest when nothing else waits.
 type listing struct {
-	self   disk.Info   // the directory's, when it was as known says
-	watch  *disk.Watch // of a large directory
-	stale  bool        // self does not tell whether something came
-	known  map[string]Pending
-	order  []Pending           // in the order of their turn; those not in known are gone
-	chains map[string][]string // the names with a seq above 0, by their chain
-	came   []Pending           // what appeared since mark
+	self     disk.Info   // the directory's, when it was as known says
+	watch    *disk.Watch // of a large directory
+	stale    bool        // self does not tell whether something came
+	known    map[string]Pending
+	order    []Pending           // in the order of their turn; those not in known are gone
+	chains   map[string][]string // the names with a seq above 0, by their chain
+	appeared []Pending           // what appeared since mark
 }
 
 // look brings l up to date.
@@ -127,7 +127,7 @@ func (l *listing) add(added []Pending) {
 		return
 	}
 	slices.SortFunc(added, byTurn)
-	l.came = append(l.came, added...)
+	l.appeared = append(l.appeared, added...)
 	ordered := len(l.order) == 0 || byTurn(l.order[len(l.order)-1], added[0]) <= 0
 	l.order = append(l.order, added...)
 	if !ordered {
@@ -192,7 +192,7 @@ func (l *listing) noteOwnChange(dir disk.Dir, name string) {
 // forget has a file that this process has taken away be new if it comes again.
 func (l *listing) forget(name string) {
 	delete(l.known, name)
-	l.came = slices.DeleteFunc(l.came, func(p Pending) bool { return p.Name == name })
+	l.appeared = slices.DeleteFunc(l.appeared, func(p Pending) bool { return p.Name == name })
 }
 
 // mark begins a run: all that is there now is known after it, also what was overlooked, and
@@ -203,7 +203,7 @@ func (l *listing) mark(dir disk.Dir) error {
 	if err := l.look(dir); err != nil {
 		return err
 	}
-	l.came = nil
+	l.appeared = nil
 	l.stale = true // a change in the same tick of the clock would not be seen by its time
 	return nil
 }

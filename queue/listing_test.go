@@ -94,7 +94,7 @@ func TestListingKnowsWhatCameDuringARun(t *testing.T) {
 	require.NoError(t, l.look(dir))
 	require.Equal(t, 1, *lists)
 	var names []string
-	for _, p := range l.came {
+	for _, p := range l.appeared {
 		names = append(names, p.Name)
 	}
 	require.Equal(t, []string{"came.md"}, names)

@@ -98,7 +98,7 @@ func TestWhereNothingIsIsolated(t *testing.T) {
 		}
 		for range 3 { // it is told once, and the order stays
 			for _, known := range q.stuck {
-				known.again = time.Time{}
+				known.retryAt = time.Time{}
 			}
 			require.NoError(t, q.Work(t.Context(), WorkOptions{}))
 		}

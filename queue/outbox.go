@@ -140,7 +140,7 @@ func Unsent(rec *recorder.Recorder, id string) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, naturally)
+	slices.SortFunc(list, compareNaturally)
 	inbox, err := disk.OpenWritable(outbox, filepath.Base(project.LayerInbox))
 	if isMissing(err) || ofFile(err) {
 		return list, nil

@@ -194,7 +194,7 @@ func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as str
 		err = note(moves(w.inbox, w.name, project.InboxDir, project.DeadDir, w.as)...)
 	}
 	if err == nil {
-		err = carry(w.inbox, w.name, w.dead, w.as)
+		err = moveOrCopy(w.inbox, w.name, w.dead, w.as)
 	}
 	if isMissing(err) { // somebody was faster
 		err = noMessage(w.name)
@@ -363,7 +363,7 @@ func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error 
 // carryBack moves the new text from dead to where the message waited. Somebody may just have moved it into the inbox; where it is
 // not there either, a routine or a person has deleted it, and the edit did not happen.
 func (w *takenAway) carryBack(text []byte) error {
-	err := carry(w.dead, w.as, w.inbox, w.name)
+	err := moveOrCopy(w.dead, w.as, w.inbox, w.name)
 	if !isMissing(err) {
 		return err
 	}
@@ -417,7 +417,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 		if err := note(acts...); err != nil {
 			return err
 		}
-		return carry(dead, name, inbox, as)
+		return moveOrCopy(dead, name, inbox, as)
 	}
 	for err = p.Act(again); isExist(err); {
 		err = p.Act(again) // somebody else took the name

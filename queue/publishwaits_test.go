@@ -326,7 +326,7 @@ func TestUnpublishedUnderAnotherName(t *testing.T) {
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		look := func() {
 			for _, known := range q.stuck {
-				known.again = time.Now().Add(time.Hour)
+				known.retryAt = time.Now().Add(time.Hour)
 			}
 			_, err := q.Next(t.Context(), 0, Pick{})
 			require.NoError(t, err)
@@ -336,7 +336,7 @@ func TestUnpublishedUnderAnotherName(t *testing.T) {
 		require.NoError(t, os.Rename(at("a.md"), at("z.md")))
 		look()
 		for _, known := range q.stuck {
-			require.Greater(t, time.Until(known.again), time.Minute, "it was tried before its time")
+			require.Greater(t, time.Until(known.retryAt), time.Minute, "it was tried before its time")
 		}
 		require.False(t, q.anything(0))
 		require.NoError(t, os.WriteFile(at("a.md"), []byte("another\n"), 0o600))
@@ -377,7 +377,7 @@ func TestUnpublishedIsTriedAgain(t *testing.T) {
 		for id, known := range q.stuck {
 			_, err = q.o.Recorder.Discard(t.Context(), recorder.DiscardOptions{Refs: []string{id}, Yes: true})
 			require.NoError(t, err)
-			known.again = time.Time{}
+			known.retryAt = time.Time{}
 		}
 		require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
 		_, err = q.Next(t.Context(), 0, Pick{})

@@ -86,7 +86,7 @@ type Result struct {
 type Queue struct {
 	o Options
 	// turn is taken for all that needs the lock, and guards what follows.
-	turn turns
+	turn turnQueue
 	// tried are the specs that this process has had its turn at.
 	tried map[string]bool
 	// passed are the files, with their inodes, that stay where they are: see pass.
@@ -146,7 +146,7 @@ func (q *job) project() *project.Project { return q.rec.Project() }
 // takeTurn and giveTurn may be called again.
 func (q *job) takeTurn() {
 	if !q.turned {
-		q.turn.take(q.number)
+		q.turn.acquire(q.number)
 		q.turned = true
 	}
 }
@@ -154,7 +154,7 @@ func (q *job) takeTurn() {
 func (q *job) giveTurn() {
 	if q.turned {
 		q.turned = false
-		q.turn.give()
+		q.turn.release()
 	}
 }
 
@@ -196,15 +196,15 @@ type Pick struct {
 // Writing are the files that the last look for a message passed over since somebody has
 // them open for writing, or has just made them and written nothing yet.
 func (q *Queue) Writing() []string {
-	q.turn.take(beginner)
-	defer q.turn.give()
+	q.turn.acquire(beginner)
+	defer q.turn.release()
 	return q.writing
 }
 
 // Lacking is why the last look for a message passed one over whose routine is gone; nil: it did not.
 func (q *Queue) Lacking() error {
-	q.turn.take(beginner)
-	defer q.turn.give()
+	q.turn.acquire(beginner)
+	defer q.turn.release()
 	if q.lacking == nil {
 		return nil
 	}
@@ -561,7 +561,7 @@ func (q *job) named(d *dirs, name string) (string, error) {
 	if q.passed[name] == info.Ino {
 		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s can neither be done nor moved; it is still in the inbox", tree.Quote(name))}
 	}
-	if !closed(d.inbox, name, info.Mtime) {
+	if !hasNoWriter(d.inbox, name, info.Mtime) {
 		return "", &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is open for writing", name), Advice: "save and close it first"}
 	}
 	return name, nil
@@ -593,7 +593,7 @@ func (q *job) complete(d *dirs, p Pending) bool {
 	if q.passed[p.Name] == p.Ino || q.isBusy(p.Name) {
 		return false
 	}
-	if closed(d.inbox, p.Name, p.Mtime) && (p.Size > 0 || leftAlone(p.Mtime, emptyAge)) {
+	if hasNoWriter(d.inbox, p.Name, p.Mtime) && (p.Size > 0 || leftAlone(p.Mtime, emptyAge)) {
 		return true
 	}
 	if !slices.Contains(q.writing, p.Name) {

@@ -142,7 +142,7 @@ func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool
 		res, err := q.recoverDeleted(d, res, spent)
 		return res, false, err
 	}
-	if spent >= q.project().Config.MaxAttempts || final(rec) {
+	if spent >= q.project().Config.MaxAttempts || cannotExecute(rec) {
 		res, err = q.dead(d, res, q.whyDead(rec, spent), rec)
 		return res, false, err
 	}
@@ -213,8 +213,8 @@ func succeeded(rec *history.Record) bool {
 	return rec.Status == history.StatusSucceeded || rec.ExitCode != nil && *rec.ExitCode == 0
 }
 
-// final says whether a run ended with a command that cannot be executed.
-func final(rec *history.Record) bool {
+// cannotExecute says whether a run ended with a command that cannot be executed.
+func cannotExecute(rec *history.Record) bool {
 	return rec.Recovered == nil && rec.ExitCode != nil && (*rec.ExitCode == 126 || *rec.ExitCode == 127) && rec.Attempts == 1
 }
 

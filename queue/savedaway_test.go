@@ -80,7 +80,9 @@ func TestSavedAgainAfterADeath(t *testing.T) {
 		"saved again": {"Exchange", func(_ disk.Dir, path, _ string) error { return os.WriteFile(path, []byte("again\n"), 0o600) }, map[string]bool{"saved\n": true, "again\n": true}},
 		"an edit goes on, and looks": {"Rename", func(plain disk.Dir, _, swap string) error { return plain.Exchange(swap, plain, "a.md") },
 			map[string]bool{"saved\n": true, "completed\n": true}},
-		"an edit goes on": {"Remove", func(plain disk.Dir, _, swap string) error { return disk.UnlessMissing(plain.Exchange(swap, plain, "a.md")) }, map[string]bool{"saved\n": true}},
+		"an edit goes on": {"Remove", func(plain disk.Dir, _, swap string) error {
+			return disk.UnlessMissing(plain.Exchange(swap, plain, "a.md"))
+		}, map[string]bool{"saved\n": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -28,9 +28,9 @@ func (e *stuckError) Unwrap() error { return e.refusal }
 type stuck struct {
 	name string
 	identity
-	reason string // that was told
-	begun  bool   // its run has ended
-	again  time.Time
+	reason  string // that was told
+	begun   bool   // its run has ended
+	retryAt time.Time
 }
 
 // inTreeError is about a message in place whose failed run is still in the tree, so that all others wait for it. A daemon tries again to
@@ -44,7 +44,7 @@ func (e *inTreeError) Error() string { return e.why.Error() }
 func (e *inTreeError) Unwrap() error { return e.why }
 
 // triesAgainLater says whether a daemon goes on after the error of its work, and tells that error the first time.
-func (w *work) triesAgainLater() bool {
+func (w *worker) triesAgainLater() bool {
 	held := new(*inTreeError)
 	if w.running > 0 || !errors.As(w.failed, held) {
 		return false
@@ -73,7 +73,7 @@ func (q *job) waitsUnbegun(cause *recorder.WaitError, began time.Time) error {
 	err := q.waits(cause, "its run cannot begin: ", began, project.NotStarted)
 	for _, other := range q.stuck {
 		if !other.begun {
-			other.again = q.stuck[q.u.ID].again
+			other.retryAt = q.stuck[q.u.ID].retryAt
 		}
 	}
 	return err
@@ -98,7 +98,7 @@ func (q *job) waits(cause error, what string, began time.Time, state string) err
 		}
 	}
 	now := time.Now()
-	known.begun, known.again = u.Record != "", now.Add(triesCost*now.Sub(began))
+	known.begun, known.retryAt = u.Record != "", now.Add(triesCost*now.Sub(began))
 	return &stuckError{&project.Error{Kind: project.KindOf(cause), Err: cause, Advice: hint, State: state}}
 }
 
@@ -114,7 +114,7 @@ func (q *job) goesOn() {
 // triesLater says whether it is too early for another try with a message.
 func (q *job) triesLater(d *dirs, u *underWay) (bool, error) {
 	known := q.stuck[u.ID]
-	if u.Stuck == "" || known == nil || !time.Now().Before(known.again) {
+	if u.Stuck == "" || known == nil || !time.Now().Before(known.retryAt) {
 		return false, nil
 	}
 	name, err := u.calledIn(d.inbox)
@@ -124,10 +124,10 @@ func (q *job) triesLater(d *dirs, u *underWay) (bool, error) {
 
 // triesAgain says whether it is time for another try.
 func (q *Queue) triesAgain() bool {
-	q.turn.take(beginner)
-	defer q.turn.give()
+	q.turn.acquire(beginner)
+	defer q.turn.release()
 	for _, known := range q.stuck {
-		if !time.Now().Before(known.again) {
+		if !time.Now().Before(known.retryAt) {
 			return true
 		}
 	}
@@ -145,8 +145,8 @@ func (q *job) forgetStuck() {
 
 // areStuck says which of the files in the inbox are messages that wait so. Another one that has the name of one by now is none.
 func (q *Queue) areStuck(list []Pending) (names []string) {
-	q.turn.take(beginner)
-	defer q.turn.give()
+	q.turn.acquire(beginner)
+	defer q.turn.release()
 	if len(q.stuck) == 0 {
 		return nil
 	}
@@ -168,8 +168,8 @@ func (q *Queue) areStuck(list []Pending) (names []string) {
 
 // Stuck says how many messages this process has left that could not be gone on with yet.
 func (q *Queue) Stuck() int {
-	q.turn.take(beginner)
-	defer q.turn.give()
+	q.turn.acquire(beginner)
+	defer q.turn.release()
 	return len(q.stuck)
 }
 

@@ -45,7 +45,7 @@ func (q *job) takeInto(d *dirs, in, name string) (*takenOut, error) {
 		return nil, err
 	}
 	t := &takenOut{inbox: d.inbox, dir: dir, in: in, name: name}
-	if err := carry(d.inbox, name, dir, name); err != nil {
+	if err := moveOrCopy(d.inbox, name, dir, name); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (q *job) takeInto(d *dirs, in, name string) (*takenOut, error) {
 // moveTo moves it on, to the name that is wanted or one beside it, durably: a power loss may
 // leave two names, and never none.
 func (t *takenOut) moveTo(to disk.Dir, wanted string) (as string, err error) {
-	as, err = carryFree(t.dir, t.name, to, wanted)
+	as, err = moveToFreeName(t.dir, t.name, to, wanted)
 	if err == nil {
 		err = errors.Join(to.Sync(), t.inbox.Sync())
 		t.close()

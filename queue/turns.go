@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// turns lets one goroutine after the other do what needs the project's lock. Of those that
+// turnQueue lets one goroutine after the other do what needs the project's lock. Of those that
 // wait the one with the lowest number is next: messages end in the order in which they
 // began, and a new one begins when none waits to end. While one makes its last attempt nobody
 // else ends, also not who began earlier: the work of others could take it that attempt too.
-type turns struct {
+type turnQueue struct {
 	mu      sync.Mutex
 	taken   bool
 	waiting []waiting // the lowest number first
@@ -25,7 +25,7 @@ type waiting struct {
 // beginner is the number of who has no message yet.
 const beginner = math.MaxInt
 
-func (t *turns) take(number int) {
+func (t *turnQueue) acquire(number int) {
 	t.mu.Lock()
 	w := waiting{number, make(chan struct{})}
 	at, _ := slices.BinarySearchFunc(t.waiting, number, func(w waiting, n int) int {
@@ -40,7 +40,7 @@ func (t *turns) take(number int) {
 	<-w.next
 }
 
-func (t *turns) give() {
+func (t *turnQueue) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken = false
@@ -48,7 +48,7 @@ func (t *turns) give() {
 }
 
 // next gives the turn to the first that may have it.
-func (t *turns) next() {
+func (t *turnQueue) next() {
 	if t.taken {
 		return
 	}
@@ -62,14 +62,14 @@ func (t *turns) next() {
 	}
 }
 
-// goesFirst has all others wait with their ends, until ended.
-func (t *turns) goesFirst(number int) {
+// makeLast has all others wait with their ends, until ended.
+func (t *turnQueue) makeLast(number int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = append(t.last, number)
 }
 
-func (t *turns) ended(number int) {
+func (t *turnQueue) ended(number int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = slices.DeleteFunc(t.last, func(n int) bool { return n == number })

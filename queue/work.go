@@ -39,11 +39,11 @@ func (q *Queue) Work(ctx context.Context, o WorkOptions) error {
 	return w.finish(ctx)
 }
 
-// work is the doing of several messages, each by a goroutine with a job of its own.
-type work struct {
+// worker is the doing of several messages, each by a goroutine with a job of its own.
+type worker struct {
 	q       *Queue
 	o       WorkOptions
-	ends    chan ending
+	ends    chan jobEnd
 	running int                  // goroutines that have not sent their ending
 	begun   int                  // messages that have begun, or are being looked for
 	idle    bool                 // nothing was found, and nothing has ended since
@@ -54,28 +54,28 @@ type work struct {
 	signals signals
 }
 
-// ending is what became of what a goroutine was to do; no result: it found nothing.
-type ending struct {
+// jobEnd is what became of what a goroutine was to do; no result: it found nothing.
+type jobEnd struct {
 	job *job
 	res *Result
 	err error
 }
 
-func (q *Queue) newWork(o WorkOptions) *work {
-	w := &work{q: q, o: o, ends: make(chan ending), free: []*recorder.Recorder{q.o.Recorder}}
+func (q *Queue) newWork(o WorkOptions) *worker {
+	w := &worker{q: q, o: o, ends: make(chan jobEnd), free: []*recorder.Recorder{q.o.Recorder}}
 	w.signals.spread(q.o.Signals)
 	return w
 }
 
-func (w *work) wanted(ctx context.Context) bool {
+func (w *worker) wanted(ctx context.Context) bool {
 	return w.failed == nil && !w.stopped && ctx.Err() == nil && (w.o.Limit == 0 || w.begun < w.o.Limit)
 }
 
-func (w *work) full() bool { return w.running >= max(w.q.o.Jobs, 1) }
+func (w *worker) full() bool { return w.running >= max(w.q.o.Jobs, 1) }
 
 // begin looks for a message, and returns when its command works beside what comes, or when
 // it has ended.
-func (w *work) begin(ctx context.Context) {
+func (w *worker) begin(ctx context.Context) {
 	rec, err := w.recorder()
 	if err != nil {
 		w.failed = err
@@ -93,7 +93,7 @@ func (w *work) begin(ctx context.Context) {
 	w.idle = false
 	go func() {
 		res, err := j.take(ctx, wait, Pick{Specs: w.o.Specs})
-		w.ends <- ending{j, res, err}
+		w.ends <- jobEnd{j, res, err}
 	}()
 	for others := false; ; others = true {
 		select {
@@ -110,7 +110,7 @@ func (w *work) begin(ctx context.Context) {
 }
 
 // recorder is one that nobody uses.
-func (w *work) recorder() (*recorder.Recorder, error) {
+func (w *worker) recorder() (*recorder.Recorder, error) {
 	if n := len(w.free); n > 0 {
 		rec := w.free[n-1]
 		w.free = w.free[:n-1]
@@ -120,7 +120,7 @@ func (w *work) recorder() (*recorder.Recorder, error) {
 }
 
 // over takes note of an ending.
-func (w *work) over(e ending) {
+func (w *worker) over(e jobEnd) {
 	w.running--
 	w.idle = e.res == nil && e.err == nil
 	w.free = append(w.free, e.job.rec)
@@ -128,7 +128,7 @@ func (w *work) over(e ending) {
 	if e.res == nil {
 		w.begun--
 	}
-	w.failed = both(w.failed, e.err)
+	w.failed = joinErrors(w.failed, e.err)
 	if e.res != nil && e.res.Outcome != Waits {
 		w.stopped = w.stopped || e.res.Outcome == Interrupted
 		if w.o.Ended != nil {
@@ -137,8 +137,8 @@ func (w *work) over(e ending) {
 	}
 }
 
-// both is two errors as one. Beside another the end of a context, which a signal has ended, says nothing.
-func both(a, b error) error {
+// joinErrors is two errors as one. Beside another the end of a context, which a signal has ended, says nothing.
+func joinErrors(a, b error) error {
 	switch {
 	case a == nil || b != nil && errors.Is(a, context.Canceled):
 		return b
@@ -149,7 +149,7 @@ func both(a, b error) error {
 }
 
 // finish waits for the ends of those under way. An error that is the end of ctx is ctx's.
-func (w *work) finish(ctx context.Context) error {
+func (w *worker) finish(ctx context.Context) error {
 	for w.running > 0 {
 		w.over(<-w.ends)
 	}
@@ -160,7 +160,7 @@ func (w *work) finish(ctx context.Context) error {
 }
 
 // close lets go of what begin has opened. Nothing is running any more.
-func (w *work) close() {
+func (w *worker) close() {
 	w.signals.stop()
 	for _, rec := range w.free {
 		if rec != w.q.o.Recorder {

@@ -12,12 +12,12 @@ import (
 func TestASignalHidesNoError(t *testing.T) {
 	full := errors.New("no space left on device")
 	for _, errs := range [][2]error{{full, context.Canceled}, {context.Canceled, full}} {
-		require.Equal(t, full, both(errs[0], errs[1]))
+		require.Equal(t, full, joinErrors(errs[0], errs[1]))
 	}
-	require.Equal(t, context.Canceled, both(context.Canceled, nil))
-	require.Equal(t, context.Canceled, both(nil, context.Canceled))
-	require.NoError(t, both(nil, nil))
+	require.Equal(t, context.Canceled, joinErrors(context.Canceled, nil))
+	require.Equal(t, context.Canceled, joinErrors(nil, context.Canceled))
+	require.NoError(t, joinErrors(nil, nil))
 	other := errors.New("another")
-	require.ErrorIs(t, both(full, other), full)
-	require.ErrorIs(t, both(full, other), other)
+	require.ErrorIs(t, joinErrors(full, other), full)
+	require.ErrorIs(t, joinErrors(full, other), other)
 }

@@ -161,7 +161,7 @@ func (u *run) nameLog(name string) error {
 
 // openDiff opens changes.diff of the last attempt.
 func (u *run) openDiff() (io.ReadCloser, error) {
-	if sum, alone := u.x.alone[u.rec.ID][diffFile]; alone {
+	if sum, alone := u.x.onlyInStore[u.rec.ID][diffFile]; alone {
 		return stored{u.r.store, sum}.Open()
 	}
 	return u.r.history.OpenFile(u.rec.ID, diffFile)
@@ -222,7 +222,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 		r.note("still recording what the command changed; a second signal stops that, and leaves the tree as it is")
 	})
 	defer end()
-	res, err := r.observe(heeding, u.x, look{phase: "comparing", frozen: frozenRules(u.opened), afterRun: true, outputs: ownOutputs(), ended: u.ended, unlimited: true})
+	res, err := r.observe(heeding, u.x, captureOptions{phase: "comparing", frozen: frozenRules(u.opened), afterRun: true, outputs: ownOutputs(), ended: u.ended, unlimited: true})
 	seen()
 	if err != nil {
 		return err
@@ -232,22 +232,22 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	changes = u.known(changes)
+	changes = u.withoutUnread(changes)
 	if err := u.x.w.Flush(); err != nil {
 		return err
 	}
 	u.flushRewritten(heeding, res, changes)
-	if err := r.noteMounted(u.rec, held(changes)); err != nil {
+	if err := r.noteMounted(u.rec, changesInMemory(changes)); err != nil {
 		return err
 	}
-	if err := r.noteRenamed(u.rec, u.opened, held(changes)); err != nil {
+	if err := r.noteRenamed(u.rec, u.opened, changesInMemory(changes)); err != nil {
 		return err
 	}
 	if err := res.Commit(); err != nil {
 		return err
 	}
 	u.changes, u.vacated = changes, nil
-	u.hidden = res.Hidden
+	u.hiddenFiles = res.Hidden
 	u.noteBelow(res)
 	u.unreadable(res)
 	if len(res.Outputs) > 0 {
@@ -268,13 +268,13 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	u.tried = slices.DeleteFunc(u.tried, func(t tried) bool { return t.number == n }) // it was looked at before
-	u.tried = append(u.tried, tried{n, u.res.Last, changes, stat, tail})
+	u.attemptResults = slices.DeleteFunc(u.attemptResults, func(t attemptResult) bool { return t.number == n }) // it was looked at before
+	u.attemptResults = append(u.attemptResults, attemptResult{n, u.res.Last, changes, stat, tail})
 	return nil
 }
 
-// known drops what seems to be made and could not be read before the command, or was too large: it was there.
-func (u *run) known(changes []tree.Change) []tree.Change {
+// withoutUnread drops what seems to be made and could not be read before the command, or was too large: it was there.
+func (u *run) withoutUnread(changes []tree.Change) []tree.Change {
 	return slices.DeleteFunc(changes, func(c tree.Change) bool { return wasThere(c, u.unread) })
 }
 
@@ -288,16 +288,16 @@ func wasThere(c tree.Change, unread []tree.Path) bool {
 func (u *run) unreadable(res *capture.Result) {
 	before := u.unread
 	known := func(p tree.Path) bool { return slices.Contains(before, p) }
-	u.lost = slices.DeleteFunc(unreadable(res), known)
-	u.rec.Unrecorded = joined(before, res.Unrecorded)
+	u.unreadableSince = slices.DeleteFunc(unreadable(res), known)
+	u.rec.Unrecorded = unrecordedPaths(before, res.Unrecorded)
 	u.tellVanished(before)
-	if len(u.lost) > 0 {
-		u.say("not readable after the command, and not recorded: %s", some(u.lost))
+	if len(u.unreadableSince) > 0 {
+		u.say("not readable after the command, and not recorded: %s", some(u.unreadableSince))
 	}
 	for _, l := range res.TooLarge {
 		switch {
 		case l.Known:
-			u.lost = append(u.lost, l.Path)
+			u.unreadableSince = append(u.unreadableSince, l.Path)
 			u.say("%s is now larger than capture.max_file, and its new content is not recorded", tree.Quote(l.Path))
 		case !known(l.Path):
 			u.say("%s is larger than capture.max_file: it is not recorded, and no revert changes it", tree.Quote(l.Path))
@@ -305,11 +305,11 @@ func (u *run) unreadable(res *capture.Result) {
 	}
 	var special []tree.Path
 	for _, p := range res.Special {
-		if !slices.Contains(u.special, p) {
+		if !slices.Contains(u.notedSpecial, p) {
 			special = append(special, p)
 		}
 	}
-	u.special = append(u.special, special...)
+	u.notedSpecial = append(u.notedSpecial, special...)
 	if len(special) > 0 {
 		u.say("not recorded, neither file, directory nor link: %s", some(special))
 	}
@@ -320,11 +320,11 @@ func (u *run) unreadable(res *capture.Result) {
 func (u *run) tellVanished(before []tree.Path) {
 	var gone []tree.Path
 	for _, p := range before {
-		if _, err := statPath(u.r.project.Dir, string(p)); isMissing(err) && !slices.Contains(u.vanished, p) {
+		if _, err := statPath(u.r.project.Dir, string(p)); isMissing(err) && !slices.Contains(u.notedVanished, p) {
 			gone = append(gone, p)
 		}
 	}
-	u.vanished = append(u.vanished, gone...)
+	u.notedVanished = append(u.notedVanished, gone...)
 	if len(gone) > 0 {
 		u.say("gone since the command ran, and in no record, as it was not read before: %s; no revert brings it back", some(gone))
 	}
@@ -335,7 +335,7 @@ func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum tree.Hash, er
 	hash := sha256.New()
 	err = u.writeFile(diffFile, func(w io.Writer) error {
 		hash.Reset()
-		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), held(u.changes), nil, nil)
+		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), changesInMemory(u.changes), nil, nil)
 		return err
 	})
 	hash.Sum(sum[:0])
@@ -354,16 +354,16 @@ func (u *run) giveUp(ctx context.Context) error {
 		ask := func() {
 			answer = u.o.Confirm(PutBack{u.rec.ID, u.changes, u.rec.Changes, u.res.Last, began.Sub(u.rec.Started)})
 		}
-		if err := u.unlocked(ctx, ask); err != nil {
+		if err := u.withoutLock(ctx, ask); err != nil {
 			return u.unfinished("the record is not written", err)
 		}
-		u.asked += u.r.opt.Clock().Sub(began)
+		u.promptTime += u.r.opt.Clock().Sub(began)
 		if answer == No {
 			return nil
 		}
 	}
 	u.bringRootMode()
-	if len(u.changes) == 0 && len(u.lost) == 0 {
+	if len(u.changes) == 0 && len(u.unreadableSince) == 0 {
 		if _, err := u.bringLeftOut(); err != nil {
 			u.say("not put back: %v", err)
 		}
@@ -459,7 +459,7 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 	if err := u.putBack(ctx, "clean"); err != nil {
 		return u.unfinished("the tree could not be put back for the last attempt", err)
 	}
-	u.clean = true
+	u.slateCleaned = true
 	if err := u.undoParts(); err != nil {
 		return u.unfinished("the last attempt was not made", err)
 	}
@@ -468,7 +468,7 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 			return u.unfinished("the last attempt was not made", err)
 		}
 	}
-	text := failureContext(u.o.Args, u.o.Attempts, u.tried)
+	text := failureContext(u.o.Args, u.o.Attempts, u.attemptResults)
 	if err := u.writeFile(failureFile, history.Bytes(text)); err != nil {
 		return u.unfinished(failureFile+" is not written", err)
 	}
@@ -478,16 +478,16 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 // tellCleared names what went with the clean slate and did not come with the last attempt: it may be somebody's who worked beside
 // it, and the record's own diff has it not.
 func (u *run) tellCleared() {
-	n := len(u.tried)
-	if n < 2 || u.tried[n-1].number != u.o.Attempts {
+	n := len(u.attemptResults)
+	if n < 2 || u.attemptResults[n-1].number != u.o.Attempts {
 		return
 	}
 	var cleared []tree.Path
-	again := make(map[tree.Path]bool, len(u.tried[n-1].changes))
-	for _, c := range u.tried[n-1].changes {
+	again := make(map[tree.Path]bool, len(u.attemptResults[n-1].changes))
+	for _, c := range u.attemptResults[n-1].changes {
 		again[c.Path] = true
 	}
-	for _, c := range u.tried[n-2].changes {
+	for _, c := range u.attemptResults[n-2].changes {
 		if !again[c.Path] && !(ofDirectory(c.Old) && ofDirectory(c.New)) {
 			cleared = append(cleared, c.Path)
 		}
@@ -507,8 +507,8 @@ type putBackMeta struct {
 
 // putBackOnce takes the tree back to the manifest, by the same code as revert.
 func (u *run) putBackOnce(ctx context.Context, which string) error {
-	if len(u.lost) > 0 {
-		return fmt.Errorf("%s cannot be read or is too large to be recorded, so what would be overwritten is not known; let it be read (chmod u+r), or move it away, then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
+	if len(u.unreadableSince) > 0 {
+		return fmt.Errorf("%s cannot be read or is too large to be recorded, so what would be overwritten is not known; let it be read (chmod u+r), or move it away, then 'decree restore %s' puts back", some(u.unreadableSince), u.rec.ID)
 	}
 	changed := func(place tree.Path) bool {
 		return slices.ContainsFunc(u.changes, func(c tree.Change) bool { return c.Path.Within(place) })
@@ -603,7 +603,7 @@ func (u *run) readChanges() {
 		u.say("what the command changed cannot be listed: %v", err)
 		return
 	}
-	if u.changes = u.known(changes); u.res.Record != nil {
+	if u.changes = u.withoutUnread(changes); u.res.Record != nil {
 		u.res.Changes = u.changes
 	}
 }
@@ -661,10 +661,10 @@ func (u *run) finish() error {
 	if err := u.flushWork(); err != nil {
 		return err
 	}
-	if u.hidden > 0 {
-		u.say("an ignore file that the command changed would hide recorded files (%d of them); they stay recorded in this run", u.hidden)
+	if u.hiddenFiles > 0 {
+		u.say("an ignore file that the command changed would hide recorded files (%d of them); they stay recorded in this run", u.hiddenFiles)
 	}
-	err = u.r.end(&ending{Record: u.rec, Files: files, effects: u.opened.Effects, asked: u.asked, mistake: u.res.Last.NotStarted != nil})
+	err = u.r.end(&ending{Record: u.rec, Files: files, effects: u.opened.Effects, asked: u.promptTime, mistake: u.res.Last.NotStarted != nil})
 	if err != nil {
 		return err
 	}

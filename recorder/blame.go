@@ -219,7 +219,7 @@ func (b *blame) back(ctx context.Context, path tree.Path, moments []history.Mome
 			continue
 		}
 		old, now := sides(m.Facts, path)
-		if !same(now, b.cur.SHA256) {
+		if !isContent(now, b.cur.SHA256) {
 			if err := b.to(ctx, now, Culprit{Record: later, Outside: true}); err != nil {
 				return err
 			}
@@ -288,10 +288,10 @@ func movedBack(m history.Moment) bool {
 func (b *blame) earlier(path tree.Path, moments []history.Moment, i int) (j int, ok bool) {
 	for j := i + 1; j < len(moments); j++ {
 		old, now := sides(moments[j].Facts, path)
-		if same(now, b.cur.SHA256) {
+		if isContent(now, b.cur.SHA256) {
 			return j, true
 		}
-		if same(old, b.cur.SHA256) {
+		if isContent(old, b.cur.SHA256) {
 			return j + 1, true
 		}
 		if moments[j].From != "" {
@@ -316,13 +316,13 @@ func sides(facts []*patch.Section, path tree.Path) (old, now *tree.Entry) {
 	return old, now
 }
 
-func same(e *tree.Entry, sum tree.Hash) bool {
+func isContent(e *tree.Entry, sum tree.Hash) bool {
 	return e != nil && e.Type == tree.Regular && e.SHA256 == sum
 }
 
 // to goes back to an earlier state: the lines that it lacks are by's.
 func (b *blame) to(ctx context.Context, e *tree.Entry, by Culprit) error {
-	if same(e, b.cur.SHA256) {
+	if isContent(e, b.cur.SHA256) {
 		return nil
 	}
 	if e == nil || e.Type != tree.Regular {

@@ -35,8 +35,8 @@ const fetched = 256
 // it; it can be read more than once.
 type changeSeq = iter.Seq2[tree.Change, error]
 
-// held are changes that are in memory.
-func held(changes []tree.Change) changeSeq {
+// changesInMemory are changes that are in memory.
+func changesInMemory(changes []tree.Change) changeSeq {
 	return func(yield func(tree.Change, error) bool) {
 		for _, c := range changes {
 			if !yield(c, nil) {
@@ -65,8 +65,8 @@ func anyOf(changes changeSeq) (bool, error) {
 	return false, nil
 }
 
-// without leaves some changes out.
-func without(changes changeSeq, drop func(tree.Change) bool) changeSeq {
+// withoutChanges leaves some changes out.
+func withoutChanges(changes changeSeq, drop func(tree.Change) bool) changeSeq {
 	return func(yield func(tree.Change, error) bool) {
 		for c, err := range changes {
 			if (err != nil || !drop(c)) && !yield(c, err) {
@@ -104,7 +104,7 @@ func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes change
 func (r *Recorder) patchWriter(w io.Writer) *patch.Writer {
 	cfg := r.project.Config
 	limits := patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText}
-	if r.given { // there is hardly room for what the store has not got yet
+	if r.reserveGiven { // there is hardly room for what the store has not got yet
 		limits.InlineBinary = 1
 	}
 	return patch.NewWriter(w, limits)

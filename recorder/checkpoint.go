@@ -47,12 +47,12 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 // opRecord is what the audit calls a run and a checkpoint.
 const opRecord = "record"
 
-func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptions, reason history.Reason) (*history.Record, error) {
+func (r *Recorder) checkpoint(ctx context.Context, x *writeSession, o CheckpointOptions, reason history.Reason) (*history.Record, error) {
 	id, started, err := r.history.NewID()
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", full: o.Full, skipUnreadable: o.SkipUnreadable, afterRun: o.unasked, unlimited: o.Yes, anyFile: o.Yes})
+	res, err := r.observe(ctx, x, captureOptions{phase: "recording", full: o.Full, skipUnreadable: o.SkipUnreadable, afterRun: o.unasked, unlimited: o.Yes, anyFile: o.Yes})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -60,7 +60,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	if err := r.introduce(res); err != nil {
 		return nil, &BeginError{err}
 	}
-	r.tell(res)
+	r.noteCapture(res)
 	if o.again != nil {
 		if k, err := r.lastKnown(); err != nil || k.newest != nil && o.again(k.newest, res.Tree) {
 			return nil, err
@@ -80,7 +80,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	rec := &history.Record{
 		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: r.describeCheckpoint(o, reason),
 		Started: started, Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
-		Before: res.Tree, After: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
+		Before: res.Tree, After: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Inside: x.activity.inside, Origin: r.origin(),
 	}
 	if err := r.noteMounts(rec); err != nil {
 		return nil, err

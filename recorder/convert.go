@@ -11,7 +11,7 @@ import (
 // held. What it reads stays until all that it writes is durable, and from the first
 // thing that an earlier decree would not understand that one refuses the store: a death
 // anywhere has it done again, and loses nothing.
-func (r *Recorder) convert(x *writing) error {
+func (r *Recorder) convert(x *writeSession) error {
 	if err := r.project.Reread(); err != nil || !r.project.Outdated() {
 		return err
 	}

@@ -39,7 +39,7 @@ func TestDeepLooks(t *testing.T) {
 	defer r.Close()
 
 	n = 0
-	later, err := r.changedAfter(id, held(changes))
+	later, err := r.changedAfter(id, changesInMemory(changes))
 	require.NoError(t, err)
 	require.Len(t, later, levels)
 	require.Less(t, n, most*levels, "changedAfter")

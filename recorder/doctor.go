@@ -89,7 +89,7 @@ func (r *Recorder) Repair(ctx context.Context) ([]Check, error) {
 
 // enterForRepair locks and recovers, and counts what was recovered as mended. Labels that cannot be read would stop the
 // recovery of whatever sets one, and a line that cannot that of the open record it belongs to, so they go aside before it.
-func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, error) {
+func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writeSession, error) {
 	r.spareReserve()
 	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
@@ -118,8 +118,8 @@ func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, err
 
 type doctor struct {
 	r      *Reader
-	rec    *Recorder // of a repair; nil: nothing is mended
-	x      *writing  // of a repair
+	rec    *Recorder     // of a repair; nil: nothing is mended
+	x      *writeSession // of a repair
 	checks []Check
 	blind  bool  // the store cannot be looked at any further
 	most   int64 // bytes of packs that are read; 0: all
@@ -415,7 +415,7 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 	if d.recent > 0 && len(closed) > d.recent {
 		older, closed = len(closed)-d.recent, closed[:d.recent]
 	}
-	if err := v.know(closed); err != nil {
+	if err := v.noteRecords(closed); err != nil {
 		return err
 	}
 	good := 0
@@ -495,15 +495,15 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 	if len(problems) > 0 {
 		where = fmt.Sprintf("damaged in %d places, the first: %s at %d: %v", len(problems), problems[0].Pack, problems[0].Offset, problems[0].Err)
 	}
-	misled := d.misled(problems)
+	misled := d.indexMisleads(problems)
 	if repair && misled {
 		if err := d.forgetDamaged(ctx); err != nil {
 			return err
 		}
 	}
-	lost, err := d.lost(ctx)
+	lost, err := d.lostContents(ctx)
 	if repair && err == nil && len(lost) > 0 {
-		if lost, err = d.restock(ctx); err == nil {
+		if lost, err = d.storeAgainFiles(ctx); err == nil {
 			err = capture.Forget(d.r.project.Store)
 		}
 	}
@@ -563,17 +563,17 @@ func (d *doctor) gone() bool {
 	return gone || lostContents(err)
 }
 
-// misled says whether the index leads to a damaged place, or disagrees with the
+// indexMisleads says whether the index leads to a damaged place, or disagrees with the
 // packs: a content that is met again would then not be stored again.
-func (d *doctor) misled(problems []store.Problem) bool {
+func (d *doctor) indexMisleads(problems []store.Problem) bool {
 	return slices.ContainsFunc(problems, func(p store.Problem) bool {
 		var damaged *store.DamagedError
 		return p.Mendable() || !p.Hash.IsZero() && errors.As(d.r.store.Verify(p.Hash), &damaged)
 	})
 }
 
-// lost are the contents that records name and the store does not have sound.
-func (d *doctor) lost(ctx context.Context) ([]string, error) {
+// lostContents are the contents that records name and the store does not have sound.
+func (d *doctor) lostContents(ctx context.Context) ([]string, error) {
 	v, err := d.r.verifyAll(ctx)
 	if err != nil {
 		return nil, err
@@ -596,9 +596,9 @@ func (d *doctor) forgetDamaged(ctx context.Context) error {
 	return d.rec.openWriter(ctx, d.x)
 }
 
-// restock stores again the files of records whose plain copies are sound, and
+// storeAgainFiles stores again the files of records whose plain copies are sound, and
 // returns what is lost all the same.
-func (d *doctor) restock(ctx context.Context) ([]string, error) {
+func (d *doctor) storeAgainFiles(ctx context.Context) ([]string, error) {
 	list, err := d.r.history.List(history.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -618,18 +618,18 @@ func (d *doctor) restock(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	if err := d.retree(list.Records); err != nil {
+	if err := d.storeAgainTrees(list.Records); err != nil {
 		return nil, err
 	}
 	if err := d.x.w.Flush(); err != nil {
 		return nil, err
 	}
-	return d.lost(ctx)
+	return d.lostContents(ctx)
 }
 
-// retree keeps again the trees that the store has lost and a sound plain
+// storeAgainTrees keeps again the trees that the store has lost and a sound plain
 // manifest.json still has.
-func (d *doctor) retree(list []*history.Record) error {
+func (d *doctor) storeAgainTrees(list []*history.Record) error {
 	done := map[tree.Hash]bool{}
 	for _, rec := range list {
 		if done[rec.Before] || rec.Partial() || d.r.history.VerifyTree(rec.Before) == nil {

@@ -35,7 +35,7 @@ func (r *Recorder) end(e *ending) error {
 		return err
 	}
 	r.created(rec)
-	r.thin(false)
+	r.thinRuns(false)
 	return nil
 }
 
@@ -57,9 +57,9 @@ func (r *Recorder) origin() string {
 	return id
 }
 
-// thin keeps the run directories small; gc looks at all of them. The records stand:
+// thinRuns keeps the run directories small; gc looks at all of them. The records stand:
 // what fails here is tried again after the next one.
-func (r *Recorder) thin(all bool) {
+func (r *Recorder) thinRuns(all bool) {
 	if err := r.history.ThinRuns(all); err != nil {
 		r.note("the plain files of older records are kept as they are: %v", err)
 	}

@@ -210,7 +210,7 @@ func (u *isolatedRun) workAgain(ctx context.Context) error {
 				err = u.layer.NoteEntered(note)
 			}
 			if err == nil {
-				err = u.free()
+				err = u.freeLock()
 			}
 			return err
 		},
@@ -233,8 +233,8 @@ func (u *isolatedRun) workAgain(ctx context.Context) error {
 		u.say("%v", err)
 	}
 	res.Outside = nil
-	u.strangers(res)
-	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec, u.was, u.left)
+	u.noteOtherProcesses(res)
+	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec, u.seenBefore, u.left)
 	if err != nil {
 		return u.notRenewed(err)
 	}
@@ -263,7 +263,7 @@ func (u *isolatedRun) notRenewed(err error) error {
 
 // renewDraft has the record was tell what its layer has now. The notes are for who worked
 // in it. seen tells what the tree had as that began, and left are the layer's dirsLeft of then.
-func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, seen basesFrom, left map[tree.Path]*tree.Entry) (rec *history.Record, changes []tree.Change, notes []string, err error) {
+func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Layer, was *history.Record, seen basesFrom, left map[tree.Path]*tree.Entry) (rec *history.Record, changes []tree.Change, notes []string, err error) {
 	before, err := r.history.DiffChanges(was)
 	if err != nil {
 		return nil, nil, nil, err
@@ -299,7 +299,7 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, w
 
 // collectAgain is collectLayer for a layer whose draft has the changes before. What their
 // paths were when the run began is recorded, whatever the tree has by now.
-func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom, left map[tree.Path]*tree.Entry) (*layer.Collected, error) {
+func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom, left map[tree.Path]*tree.Entry) (*layer.Collected, error) {
 	found, err := r.collectLayer(ctx, x, l, seen, nil)
 	if err != nil {
 		return nil, err
@@ -390,7 +390,7 @@ func (r *Recorder) stillBy(d *history.Draft, before, now []tree.Change) error {
 // entered renews the drafts in whose layers a process worked that is gone.
 func (c *recovery) entered(ctx context.Context) error {
 	return c.r.eachLayer(func(place *layer.Place, name string) error {
-		if c.x.ongoing.live(name) {
+		if c.x.activity.live(name) {
 			return nil
 		}
 		rec, err := c.r.history.Get(name)

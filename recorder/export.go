@@ -48,7 +48,7 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 	if p.draft() && !elsewhere { // the copy in .decree/runs, which was read, says what its last writer wanted
 		changes, err := r.history.StoredChanges(p.Record)
 		if elsewhere = err != nil; !elsewhere {
-			seq = history.OneSide(held(changes), newSide)
+			seq = history.OneSide(changesInMemory(changes), newSide)
 		}
 	}
 	items, err := manifest.Collect(seq)
@@ -197,7 +197,7 @@ func (s *stream) record(ctx context.Context, rec *history.Record) error {
 		}
 		return s.to(ctx, rec.After, rec, rec.Ended, what)
 	}
-	changed := left(rec) != rec.Before
+	changed := treeAfter(rec) != rec.Before
 	subject := what
 	if changed {
 		subject = "Before: " + what
@@ -205,7 +205,7 @@ func (s *stream) record(ctx context.Context, rec *history.Record) error {
 	if err := s.to(ctx, rec.Before, rec, rec.Started, subject); err != nil || !changed {
 		return err
 	}
-	return s.to(ctx, left(rec), rec, rec.Ended, what)
+	return s.to(ctx, treeAfter(rec), rec, rec.Ended, what)
 }
 
 // to writes the commit whose tree is next.

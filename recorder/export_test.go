@@ -152,7 +152,7 @@ func streamOnce(t *testing.T, seed int64) {
 		if observedWhole(rec) {
 			requireGitTree(t, r, Point{Record: rec}, ref(rec.Started), git)
 		}
-		if !observedWhole(rec) || left(rec) != rec.Before {
+		if !observedWhole(rec) || treeAfter(rec) != rec.Before {
 			requireGitTree(t, r, Point{Record: rec, After: true}, ref(rec.Ended), git)
 		}
 	}

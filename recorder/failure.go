@@ -13,8 +13,8 @@ import (
 	"decree/tree"
 )
 
-// tried is what is remembered of an attempt for failure-context.md.
-type tried struct {
+// attemptResult is what is remembered of an attempt for failure-context.md.
+type attemptResult struct {
 	number  int
 	result  runner.Result
 	changes []tree.Change
@@ -27,7 +27,7 @@ const logTail = 50
 
 // failureContext is failure-context.md: what each attempt so far did and how it
 // ended, for the last attempt (and whoever reads over its shoulder).
-func failureContext(command []string, attempts int, list []tried) []byte {
+func failureContext(command []string, attempts int, list []attemptResult) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Failed attempts\n\nCommand: `%s`\n\nThis is the last of %d attempts. The tree is back at its state before the first one.\n",
 		strings.ReplaceAll(strings.Join(command, " "), "`", "'"), attempts)

@@ -130,7 +130,7 @@ func (r *Recorder) BehindFence(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	now, lerr := r.whatGoesOn()
+	now, lerr := r.currentActivity()
 	for inside := now.inside; lerr == nil && inside != ""; {
 		o, oerr := r.history.Opened(inside)
 		if oerr != nil {

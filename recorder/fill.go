@@ -51,7 +51,7 @@ func (e *FillError) Unwrap() error { return e.Err }
 // filling is a tree on its way into an empty directory.
 type filling struct {
 	*Recorder
-	x         *writing
+	x         *writeSession
 	out       *MoveResult
 	part      []tree.Change
 	closed    tree.Path // the directory that nobody could look into once it has its mode; "": none
@@ -61,7 +61,7 @@ type filling struct {
 
 // all brings a tree, part by part, without what the store lacks, which is noted. It may be long: ctx ends it.
 func (f *filling) all(ctx context.Context, id tree.Hash) error {
-	lacks := func(path tree.Path, h tree.Hash) bool { return f.out.lacks(f.Recorder, path, h) }
+	lacks := func(path tree.Path, h tree.Hash) bool { return f.out.noteIfLost(f.Recorder, path, h) }
 	entries := tree.Reader{From: f.history.Directories(), Skip: func(e *tree.DamagedError) bool { return lacks(e.Path, e.Hash) }}
 	for it, err := range entries.Downward(id) {
 		if err := ctx.Err(); err != nil {
@@ -154,8 +154,8 @@ func (f *filling) asCanBe(changes []tree.Change) ([]string, error) {
 	return byPath(taken), err
 }
 
-// lacks says whether the store does not have what a tree has at a path, and notes that.
-func (m *MoveResult) lacks(r *Recorder, at tree.Path, h tree.Hash) bool {
+// noteIfLost says whether the store does not have what a tree has at a path, and notes that.
+func (m *MoveResult) noteIfLost(r *Recorder, at tree.Path, h tree.Hash) bool {
 	if r.store.Has(h) {
 		return false
 	}

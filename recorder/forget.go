@@ -69,7 +69,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 		return nil, err
 	}
 	defer x.close()
-	if id := x.ongoing.inside; id != "" {
+	if id := x.activity.inside; id != "" {
 		err := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "run " + id + " is going on, and its diff, which is not written yet, may hold what is to be forgotten",
 			Advice: "repeat it when the run has ended"}
 		r.auditFailure(opForget, err)
@@ -297,7 +297,7 @@ func pathsOfContents(list []ForgottenContent) (paths []tree.Path) {
 }
 
 // forget does what the list has pending. It can be repeated.
-func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten, f *Forgetting) error {
+func (r *Recorder) forget(ctx context.Context, x *writeSession, list *store.Forgotten, f *Forgetting) error {
 	hashes := map[tree.Hash]bool{}
 	for _, h := range list.Pending {
 		hashes[h] = true
@@ -333,7 +333,7 @@ func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten
 // and tried again by the next command: nobody's work has to wait for it.
 func (c *recovery) forget(ctx context.Context) error {
 	r, x := c.r, c.x
-	if len(x.ongoing.leases) > 0 {
+	if len(x.activity.leases) > 0 {
 		return nil // what a run is about to write may hold it
 	}
 	list, err := store.ReadForgotten(r.project.Store)
@@ -353,7 +353,7 @@ func (c *recovery) forget(ctx context.Context) error {
 }
 
 // withholdAll writes anew every diff that holds one of the contents.
-func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[tree.Hash]bool) error {
+func (r *Recorder) withholdAll(ctx context.Context, x *writeSession, hashes map[tree.Hash]bool) error {
 	concerned := map[string]map[string]history.RecordFile{}
 	err := r.everyDiff(func(id string, file history.RecordFile, f *patch.Section) {
 		for _, e := range []*tree.Entry{f.Old, f.New} {
@@ -391,7 +391,7 @@ func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[tree.
 }
 
 // withhold puts a diff into the store whose sections of the contents have none.
-func (r *Recorder) withhold(ctx context.Context, x *writing, file history.RecordFile, hashes map[tree.Hash]bool) (tree.Hash, error) {
+func (r *Recorder) withhold(ctx context.Context, x *writeSession, file history.RecordFile, hashes map[tree.Hash]bool) (tree.Hash, error) {
 	rc, _, err := r.store.Open(file.SHA256)
 	if err != nil {
 		return tree.Hash{}, err

@@ -29,7 +29,7 @@ func (r *Recorder) Gc(ctx context.Context) (*Collected, error) {
 		return nil, err
 	}
 	defer x.close()
-	r.thin(true)
+	r.thinRuns(true)
 	c, err := r.collectUntilThereIsRoom(ctx, x, collectOptions{})
 	if err != nil {
 		r.auditFailure(opGc, err)
@@ -48,7 +48,7 @@ type collectOptions struct {
 
 // collect frees what no record names. It ends the writer of x. A death at any
 // step costs space until the next time.
-func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*Collected, error) {
+func (r *Recorder) collect(ctx context.Context, x *writeSession, o collectOptions) (*Collected, error) {
 	before, err := r.storeSize()
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func (g *gitBench) sees() (files []string) {
 	g.t.Helper()
 	r := g.open()
 	defer r.Close()
-	res, err := r.glance(context.Background())
+	res, err := r.captureToCompare(context.Background())
 	require.NoError(g.t, err)
 	defer res.Close()
 	for it, err := range res.Entries() {
@@ -180,11 +180,11 @@ func TestGitExcludeThatCannotBeRead(t *testing.T) {
 	g.write(filepath.Join(g.root, ".git", "info", "exclude"), strings.Repeat("x", 2<<20))
 	r := g.open()
 	defer r.Close()
-	_, err := r.glance(context.Background())
+	_, err := r.captureToCompare(context.Background())
 	require.ErrorContains(t, err, ".git/info/exclude")
 	require.NoError(t, os.RemoveAll(filepath.Join(g.root, ".git", "info", "exclude")))
 	g.write(filepath.Join(g.home, ".gitconfig"), "[core\nexcludesFile = x\n")
-	_, err = r.glance(context.Background())
+	_, err = r.captureToCompare(context.Background())
 	require.ErrorContains(t, err, ".gitconfig")
 	require.Contains(t, fmt.Sprint(err), "git's own excludes")
 }

@@ -68,7 +68,7 @@ func (r *Recorder) liveParts(id string) (live []string, err error) {
 func (r *Recorder) takenBack(rec *history.Record) (list []history.StatusEffect, err error) {
 	inner, err := r.partOf(rec)
 	for _, o := range inner {
-		if standsInTree(o) {
+		if isInTree(o) {
 			list = append(list, history.StatusEffect{ID: o.ID, Status: history.StatusUndone, UndoneBy: rec.ID})
 		}
 	}
@@ -92,9 +92,9 @@ func (r *Recorder) messagesOf(effects []history.StatusEffect) (names []string) {
 	return names
 }
 
-// standsInTree says whether a record has changed the tree, and was not undone. A checkpoint
+// isInTree says whether a record has changed the tree, and was not undone. A checkpoint
 // is no change, a draft none of the tree.
-func standsInTree(rec *history.Record) bool {
+func isInTree(rec *history.Record) bool {
 	switch rec.Status {
 	case history.StatusSucceeded, history.StatusFailed, history.StatusInterrupted:
 		return !rec.DiffSHA256.IsZero() && rec.Isolated == ""
@@ -107,7 +107,7 @@ func standsInTree(rec *history.Record) bool {
 func (r *Recorder) partsUndone(rec *history.Record, a *action) {
 	inner, _ := r.partOf(rec)
 	for _, o := range inner {
-		if standsInTree(o) {
+		if isInTree(o) {
 			a.effect(o, history.StatusEffect{ID: o.ID, Status: history.StatusUndone})
 		}
 	}
@@ -144,9 +144,9 @@ func withoutParts(h *history.History, recs []*history.Record) []*history.Record 
 	return slices.DeleteFunc(recs, part)
 }
 
-// mostLooks is how often the tree is looked at again for a put-back in a tree that
+// maxPutBackTries is how often the tree is looked at again for a put-back in a tree that
 // others go on changing.
-const mostLooks = 3
+const maxPutBackTries = 3
 
 // putBack takes the tree back to the manifest. Beside a run that is a part of another
 // one the other's processes go on: what they have changed on its paths since its command
@@ -162,12 +162,12 @@ func (u *run) putBack(ctx context.Context, which string) error {
 		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("run %s, which began inside this one, still works in the tree and is left alone; once that has ended, 'decree revert %s' puts back", some(parts), u.rec.ID)}
 	}
 	err = u.putBackOnce(ctx, which)
-	for n := 0; n < mostLooks && u.rec.Inside != "" && changedMeanwhile(err); n++ {
+	for n := 0; n < maxPutBackTries && u.rec.Inside != "" && changedMeanwhile(err); n++ {
 		was := u.changes
 		if err := u.examine(ctx, u.rec.Attempts); err != nil {
 			return err
 		}
-		if paths := apartIn(was, u.changes); len(paths) > 0 {
+		if paths := differingPaths(was, u.changes); len(paths) > 0 {
 			u.say("changed by others after the command had ended; stored, and put back too: %s", some(paths))
 		}
 		err = u.putBackOnce(ctx, which)
@@ -181,8 +181,8 @@ func changedMeanwhile(err error) bool {
 	return (errors.As(err, new(*ConflictError)) || errors.As(err, new(*worktree.ConflictError))) && !halfMoved(err)
 }
 
-// apartIn are the paths whose new sides differ in two differences from the same tree.
-func apartIn(was, now []tree.Change) (paths []tree.Path) {
+// differingPaths are the paths whose new sides differ in two differences from the same tree.
+func differingPaths(was, now []tree.Change) (paths []tree.Path) {
 	sides := map[tree.Path]*tree.Entry{}
 	for _, c := range was {
 		sides[c.Path] = c.New

@@ -150,7 +150,7 @@ func (u *isolatedRun) publish(ctx context.Context) {
 }
 
 // publishUnasked is a publish that waits for nobody. In a run in place it is a part of that, as 'decree publish' is there.
-func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*MoveResult, error) {
+func (r *Recorder) publishUnasked(ctx context.Context, x *writeSession, id string) (*MoveResult, error) {
 	if err := r.noneInPlace(ctx, x); err != nil {
 		return nil, err
 	}
@@ -164,15 +164,15 @@ var errInPlace = errors.New("a run that changes the tree itself is under way")
 // *AliveError where a dead run's command still works. Whoever died beside this process, while the lock was
 // free, was not there to be recovered when it was taken first, and what is published before would count as
 // his.
-func (r *Recorder) noneInPlace(ctx context.Context, x *writing) error {
-	began := x.ongoing // it does not have this process's own lease, of which nothing is a part
-	defer func() { x.ongoing = began }()
-	now, err := r.whatGoesOn()
+func (r *Recorder) noneInPlace(ctx context.Context, x *writeSession) error {
+	began := x.activity // it does not have this process's own lease, of which nothing is a part
+	defer func() { x.activity = began }()
+	now, err := r.currentActivity()
 	if err == nil && now.othersInPlace() {
 		return errInPlace
 	}
 	if err == nil {
-		err = now.seeTurns(r)
+		err = now.addTurns(r)
 	}
 	if err == nil {
 		err = r.openWriter(ctx, x) // freeing space ends it
@@ -184,7 +184,7 @@ func (r *Recorder) noneInPlace(ctx context.Context, x *writing) error {
 	if len(open)+len(damaged) == 0 || err != nil {
 		return err
 	}
-	x.ongoing = now
+	x.activity = now
 	done, err := r.recover(ctx, x, false)
 	for _, d := range done {
 		r.note("%s", d.What)
@@ -210,7 +210,7 @@ func (u *isolatedRun) awaitInPlace(ctx context.Context) error {
 			told = true
 			u.r.note("the work of run %s waits: %v", u.rec.ID, err)
 		}
-		if err := u.free(); err != nil {
+		if err := u.freeLock(); err != nil {
 			return err
 		}
 		err = u.untilNoLease(pause)
@@ -234,7 +234,7 @@ func (u *isolatedRun) untilNoLease(pause time.Duration) error {
 			return &Interrupted{sig}
 		case <-time.After(pause):
 		}
-		if now, err := u.r.whatGoesOn(); err != nil || !now.othersInPlace() {
+		if now, err := u.r.currentActivity(); err != nil || !now.othersInPlace() {
 			return err
 		}
 	}
@@ -638,7 +638,7 @@ func (u *isolatedRun) environment(attempt int) []string {
 // endDraft closes the record of a run in whose layer found was: as a draft, which keeps the
 // layer, or, where nothing was changed, as a record alone. The judge, if any, comes before that.
 // The notes are for who made the run.
-func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place, found *layer.Collected, o *history.Opened, rec *history.Record, judge judge, mistake bool) (notes []string, changes []tree.Change, err error) {
+func (r *Recorder) endDraft(ctx context.Context, x *writeSession, place *layer.Place, found *layer.Collected, o *history.Opened, rec *history.Record, judge judge, mistake bool) (notes []string, changes []tree.Change, err error) {
 	draft := history.Draft{State: history.DraftWaiting, Git: found.Tally.Git}
 	if rec.Draft != nil {
 		draft.Name = rec.Draft.Name
@@ -674,7 +674,7 @@ func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place,
 
 // draftFiles writes the diff and the bases into the record's directory, and all of it into
 // the store.
-func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Record, changes []tree.Change) (map[string]tree.Hash, error) {
+func (r *Recorder) draftFiles(ctx context.Context, x *writeSession, rec *history.Record, changes []tree.Change) (map[string]tree.Hash, error) {
 	sum, stat, err := r.storeDiff(ctx, x, changes, nil)
 	if err != nil {
 		return nil, err
@@ -706,12 +706,12 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 }
 
 // collectLayer stores what was done in a layer.
-func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer, was basesFrom, stands standsFrom) (*layer.Collected, error) {
+func (r *Recorder) collectLayer(ctx context.Context, x *writeSession, l *layer.Layer, was basesFrom, stands standsFrom) (*layer.Collected, error) {
 	return r.collectUpTo(ctx, 0, x, l, was, stands)
 }
 
 // collectUpTo is collectLayer for a disk that has no room for files above most bytes; 0: it has.
-func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writing, l *layer.Layer, was basesFrom, stands standsFrom) (*layer.Collected, error) {
+func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writeSession, l *layer.Layer, was basesFrom, stands standsFrom) (*layer.Collected, error) {
 	changes, err := r.layerOptions()
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {
-				err = u.free()
+				err = u.freeLock()
 			}
 			if err == nil {
 				look()
@@ -104,7 +104,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		},
 	})
 	looked()
-	u.res.Last, u.res.ExitCode, u.stopped = res, res.ExitCode, res.Late
+	u.res.Last, u.res.ExitCode, u.stopSignal = res, res.ExitCode, res.Late
 	u.begun = u.begun || err == nil && res.NotStarted == nil || res.Duration > 0
 	u.closeLog()
 	if err := u.takeLock(ctx); err != nil {
@@ -122,8 +122,8 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 	if u.mount != nil {
 		res.Outside = nil // who sees the layer was ended; others do not see it
 	}
-	u.strangers(res)
-	found, err := r.collectLayer(ctx, u.x, u.layer, u.was, u.stands)
+	u.noteOtherProcesses(res)
+	found, err := r.collectLayer(ctx, u.x, u.layer, u.seenBefore, u.isUnchanged)
 	if err != nil {
 		return nil, u.unrecorded(err)
 	}
@@ -182,7 +182,7 @@ func (u *isolatedRun) keepAttempt(ctx context.Context, n int, found *layer.Colle
 	if err != nil {
 		return err
 	}
-	u.tried = append(u.tried, tried{n, u.res.Last, u.changes, stat, tail})
+	u.attemptResults = append(u.attemptResults, attemptResult{n, u.res.Last, u.changes, stat, tail})
 	return u.file(n)
 }
 
@@ -193,7 +193,7 @@ func (u *isolatedRun) prepareNext(ctx context.Context, n int) (err error) {
 		return err
 	}
 	if n+1 == u.o.Attempts {
-		text := failureContext(u.o.Args, u.o.Attempts, u.tried)
+		text := failureContext(u.o.Args, u.o.Attempts, u.attemptResults)
 		if err := u.writeFile(failureFile, history.Bytes(text)); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (u *isolatedRun) executeJudge(ctx context.Context, line string, log disk.Fi
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {
-				err = u.free()
+				err = u.freeLock()
 			}
 			return err
 		},

@@ -30,7 +30,7 @@ func KeepReader(open func() (*Reader, error)) *KeptReader { return &KeptReader{o
 func (k *KeptReader) Get() (*Reader, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.reader != nil && k.reader.stands() {
+	if k.reader != nil && k.reader.isInPlace() {
 		return k.reader, nil
 	}
 	if k.reader != nil {
@@ -46,8 +46,8 @@ func (k *KeptReader) Get() (*Reader, error) {
 	return r, err
 }
 
-// stands says whether the root and the store are still the directories that were opened.
-func (r *Reader) stands() bool {
+// isInPlace says whether the root and the store are still the directories that were opened.
+func (r *Reader) isInPlace() bool {
 	p := &r.project.Site
 	return isAt(p.Disk, p.Root, p.Dir) && (p.Store == nil || isAt(p.Disk, p.StorePath, p.Store))
 }

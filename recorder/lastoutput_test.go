@@ -22,7 +22,7 @@ func TestChangedAfterTheLastOutput(t *testing.T) {
 		require.NoError(t, os.WriteFile(log, []byte(said), 0o600))
 		require.NoError(t, os.Chtimes(log, time.Unix(1, 0), time.Unix(1, 0)))
 		require.Equal(t, want, with(b, func(r *Recorder) ([]tree.Path, error) {
-			return r.changedAfter(id, held([]tree.Change{{Path: "late", New: &tree.Entry{}}}))
+			return r.changedAfter(id, changesInMemory([]tree.Change{{Path: "late", New: &tree.Entry{}}}))
 		}))
 	}
 }

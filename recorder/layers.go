@@ -32,7 +32,7 @@ func (c *recovery) tidyLayers() error {
 				return err
 			}
 		}
-		if x.ongoing.live(name) || kept[name] {
+		if x.activity.live(name) || kept[name] {
 			return nil
 		}
 		if _, err := r.history.Opened(name); !isMissing(err) {
@@ -63,7 +63,7 @@ func (c *recovery) tidyLayers() error {
 			return err
 		}
 		_, err = runner.KillMounted(place.MountName(name), only, 0)
-		if left, err := foreign(err); len(left) > 0 || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if left, err := processesOfOthers(err); len(left) > 0 || err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return err // another user's process sees the layer: it stays
 		}
 		r.removeLayer(place, name)
@@ -136,7 +136,7 @@ func (r *Recorder) mayHaveLost(name string) (bool, error) {
 // untoldLayers moves the layers aside that belong to one of these records, whose lines go aside, or to none at all.
 func (c *recovery) untoldLayers(records []string) error {
 	return c.r.eachLayer(func(place *layer.Place, name string) error {
-		if c.x.ongoing.live(name) {
+		if c.x.activity.live(name) {
 			return nil
 		}
 		if _, err := c.r.history.Opened(name); !isMissing(err) {
@@ -183,7 +183,7 @@ func (r *Recorder) leaveAside(l *layer.Layer) {
 // out of the way. What was recorded of their drafts is in the store, as of any.
 func (c *recovery) damagedLayers() error {
 	return c.r.eachLayer(func(place *layer.Place, name string) error {
-		if c.x.ongoing.live(name) {
+		if c.x.activity.live(name) {
 			return nil
 		}
 		l, err := place.Open(name)

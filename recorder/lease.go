@@ -19,40 +19,40 @@ import (
 // others may do meanwhile goes by two questions: does the operation move the user's files,
 // and does its process descend from the run's? Then it is a part of the run, and may.
 
-// kind is what an operation may have beside it.
-type kind uint8
+// lockMode is what an operation may have beside it.
+type lockMode uint8
 
 const (
-	besideRuns kind = iota // it goes on while the command of somebody else's run works
-	inLayer                // so does an isolated run, several of which may begin at once: it waits for short work
-	movesFiles             // it waits for that run, or is refused
+	besideRuns lockMode = iota // it goes on while the command of somebody else's run works
+	inLayer                    // so does an isolated run, several of which may begin at once: it waits for short work
+	movesFiles                 // it waits for that run, or is refused
 )
 
-// ongoing are the runs whose commands work while an operation does.
-type ongoing struct {
-	leases []project.Lease // of runs whose commands work, the oldest first
-	inside string          // the nearest of them, or of turns, that this process is part of, "" for none
-	others []project.Lease // those that it is no part of
-	turns  []*openTurn     // of coding agents, the oldest first
-	told   []toldLine      // what agents told, while turns are open
+// activity are the runs whose commands work while an operation does.
+type activity struct {
+	leases  []project.Lease // of runs whose commands work, the oldest first
+	inside  string          // the nearest of them, or of turns, that this process is part of, "" for none
+	others  []project.Lease // those that it is no part of
+	turns   []*openTurn     // of coding agents, the oldest first
+	reports []agentReport   // what agents told, while turns are open
 }
 
 // live says whether the record id has a lease.
-func (b ongoing) live(id string) bool {
+func (b activity) live(id string) bool {
 	return slices.ContainsFunc(b.leases, func(l project.Lease) bool { return l.ID == id })
 }
 
 // inPlace says whether a command works that changes the tree itself.
-func (b ongoing) inPlace() bool {
+func (b activity) inPlace() bool {
 	return slices.ContainsFunc(b.leases, func(l project.Lease) bool { return !l.Holder.Isolated })
 }
 
 // othersInPlace says whether such a command works that this process is no part of.
-func (b ongoing) othersInPlace() bool { return ongoing{leases: b.others}.inPlace() }
+func (b activity) othersInPlace() bool { return activity{leases: b.others}.inPlace() }
 
 // refuseIsolated keeps what an isolated run's command calls out of the project's store:
 // nothing that it records would be of the tree.
-func (b ongoing) refuseIsolated() error {
+func (b activity) refuseIsolated() error {
 	for _, l := range b.leases {
 		if l.ID == b.inside && l.Holder.Isolated {
 			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("this is a part of the isolated run %s, which can look at the project's records and make none", l.ID),
@@ -62,8 +62,8 @@ func (b ongoing) refuseIsolated() error {
 	return nil
 }
 
-// whatGoesOn looks which runs have their commands working now.
-func (r *Recorder) whatGoesOn() (b ongoing, err error) {
+// currentActivity looks which runs have their commands working now.
+func (r *Recorder) currentActivity() (b activity, err error) {
 	if b.leases, err = r.project.Leases(); err != nil {
 		return b, err
 	}
@@ -76,22 +76,22 @@ func (r *Recorder) whatGoesOn() (b ongoing, err error) {
 	return b, nil
 }
 
-// seeTurns adds the open turns to what goes on. The caller has the lock, so that what
+// addTurns adds the open turns to what goes on. The caller has the lock, so that what
 // stands in the place of the open records is moved away.
-func (b *ongoing) seeTurns(r *Recorder) (err error) {
+func (b *activity) addTurns(r *Recorder) (err error) {
 	if b.turns, err = r.openTurns(); err != nil {
 		return err
 	}
-	b.inside, b.told = r.nearest(*b), nil
+	b.inside, b.reports = r.nearest(*b), nil
 	if len(b.turns) > 0 {
-		b.told, err = r.readTold()
+		b.reports, err = r.readAgentReports()
 	}
 	return err
 }
 
 // nearest is the run, or the turn, whose process is the nearest that this one descends from,
 // "" for none. Of the turns of one process the newest counts.
-func (r *Recorder) nearest(b ongoing) (id string) {
+func (r *Recorder) nearest(b activity) (id string) {
 	nearest := -1
 	near := func(h project.Holder, of string) {
 		if far := r.descent(h); far >= 0 && (nearest < 0 || far < nearest) {
@@ -147,7 +147,7 @@ const (
 
 // lock takes the project's lock, when no run stands in the way, and sees what others
 // wrote meanwhile.
-func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
+func (r *Recorder) lock(ctx context.Context, k lockMode) (*writeSession, error) {
 	begin := time.Now()
 	for {
 		b, err := r.awaitRuns(ctx, k, begin)
@@ -162,14 +162,14 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 		if err != nil {
 			return nil, &BeginError{r.BehindFence(err)}
 		}
-		x := &writing{unlock: r.leaving(unlock)}
+		x := &writeSession{unlock: r.leaving(unlock)}
 		if err = r.finishSwap(); err == nil {
-			x.ongoing, err = r.whatGoesOn()
+			x.activity, err = r.currentActivity()
 		}
 		if err == nil {
-			err = x.ongoing.refuseIsolated()
+			err = x.activity.refuseIsolated()
 		}
-		if err == nil && r.blocker(x.ongoing, k, begin) != nil {
+		if err == nil && r.blocker(x.activity, k, begin) != nil {
 			x.close() // it began in between
 			continue
 		}
@@ -180,7 +180,7 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 			err = r.prepare(ctx, x)
 		}
 		if err == nil {
-			err = x.ongoing.seeTurns(r)
+			err = x.activity.addTurns(r)
 		}
 		if err != nil {
 			x.close()
@@ -201,9 +201,9 @@ func (r *Recorder) leaving(unlock func()) func() {
 
 // awaitRuns waits until no run stands in the way of an operation that began to wait at
 // begin, and returns what goes on then.
-func (r *Recorder) awaitRuns(ctx context.Context, k kind, begin time.Time) (ongoing, error) {
+func (r *Recorder) awaitRuns(ctx context.Context, k lockMode, begin time.Time) (activity, error) {
 	for {
-		b, err := r.whatGoesOn()
+		b, err := r.currentActivity()
 		if err != nil {
 			return b, err
 		}
@@ -224,7 +224,7 @@ func (r *Recorder) awaitRuns(ctx context.Context, k kind, begin time.Time) (ongo
 
 // blocker is a run that stands in the way of an operation; nil: none. One that has just
 // died stands in the way of all: what it left comes first.
-func (r *Recorder) blocker(b ongoing, k kind, begin time.Time) *project.Lease {
+func (r *Recorder) blocker(b activity, k lockMode, begin time.Time) *project.Lease {
 	for i := range b.others {
 		l := &b.others[i]
 		dying := l.Holder.PID != 0 && !l.Holder.Working(r.opt.Actor.Host) && time.Since(begin) < dyingWait
@@ -237,11 +237,11 @@ func (r *Recorder) blocker(b ongoing, k kind, begin time.Time) *project.Lease {
 
 // unfinished are the open records whose processes are gone, those without a lease that are
 // no open turn of a coding agent, and the damaged ones of them. goesOn is nil where the caller does not have the lock.
-func (r *Reader) unfinished(goesOn *ongoing) (open []*history.Opened, damaged []history.Damage, err error) {
+func (r *Reader) unfinished(goesOn *activity) (open []*history.Opened, damaged []history.Damage, err error) {
 	if open, damaged, err = r.history.ListOpen(); err != nil {
 		return nil, nil, err
 	}
-	var b ongoing
+	var b activity
 	if goesOn != nil {
 		b = *goesOn
 	} else if b.leases, err = r.project.Leases(); err != nil { // after the list: a lease is taken before the record is opened
@@ -267,13 +267,13 @@ func (u *run) takeLease() (err error) {
 	return err
 }
 
-// free gives back the lock while a command works, or a person thinks. What follows calls
+// freeLock gives back the lock while a command works, or a person thinks. What follows calls
 // takeLock before it touches anything, and catchUp before it writes.
-func (u *run) free() error {
+func (u *run) freeLock() error {
 	if err := u.nameAlone(); err != nil {
 		return err
 	}
-	u.freed = true
+	u.lockWasFree = true
 	u.x.release()
 	if u.o.Freed != nil {
 		u.o.Freed()
@@ -281,13 +281,13 @@ func (u *run) free() error {
 	return nil
 }
 
-// unlocked lets others work while do waits for something. What an attempt left is named
+// withoutLock lets others work while do waits for something. What an attempt left is named
 // before, so that nobody frees it.
-func (u *run) unlocked(ctx context.Context, do func()) error {
+func (u *run) withoutLock(ctx context.Context, do func()) error {
 	if err := u.r.saveDraft(u.opened, u.rec); err != nil {
 		return err
 	}
-	if err := u.free(); err != nil {
+	if err := u.freeLock(); err != nil {
 		return err
 	}
 	do()

@@ -37,7 +37,7 @@ func (c *recovery) endGroup(l runner.Leader, what string) (left []runner.Process
 	if err != nil {
 		return nil, err
 	}
-	left, err = foreign(runner.Kill(l, only, endGrace))
+	left, err = processesOfOthers(runner.Kill(l, only, endGrace))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (c *recovery) endMounted(mount, what string) error {
 		err = nil
 	}
 	c.addEnded(what, met)
-	left, err := foreign(err)
+	left, err := processesOfOthers(err)
 	c.addLeft(what, left)
 	return err
 }
@@ -74,8 +74,8 @@ func (c *recovery) addLeft(what string, list []runner.Process) {
 	}
 }
 
-// foreign takes the processes out of an error that only says that they are another user's.
-func foreign(err error) ([]runner.Process, error) {
+// processesOfOthers takes the processes out of an error that only says that they are another user's.
+func processesOfOthers(err error) ([]runner.Process, error) {
 	if f := (*runner.ForeignError)(nil); errors.As(err, &f) {
 		return f.Processes, nil
 	}

@@ -25,8 +25,8 @@ import (
 // What is not put back at once, as a run's that succeeded or an agent's turn, has in its record which of it got a name
 // that is recorded: a revert would take that away as a file that was made, and it gets its own again instead.
 
-// leftOut is an entry of the root that is not recorded, as a run begins.
-type leftOut struct {
+// unrecordedEntry is an entry of the root that is not recorded, as a run begins.
+type unrecordedEntry struct {
 	name string
 	info disk.Info
 	// handle keeps the entry's inode from being given to another; nil where it cannot
@@ -81,7 +81,7 @@ const (
 )
 
 // lookLeftOut notes what lies in the root and is not recorded.
-func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
+func (r *Recorder) lookLeftOut(ctx context.Context) (out []unrecordedEntry, err error) {
 	list, err := r.project.Dir.List()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
 		return nil, err
 	}
 	for _, path := range paths {
-		l := leftOut{name: path.Name(), info: infos[path]}
+		l := unrecordedEntry{name: path.Name(), info: infos[path]}
 		if len(out) < min(maxHandles, disk.OpenLimit()/8) {
 			l.handle = r.keepOpen(l.name, l.info)
 		}
@@ -118,7 +118,7 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
 }
 
 func (r *Recorder) onlyIgnored(ctx context.Context, paths []tree.Path) (out []tree.Path, err error) {
-	req, err := r.request(look{})
+	req, err := r.request(captureOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (r *Recorder) keepOpen(name string, info disk.Info) io.Closer {
 }
 
 // isSame says whether now is what stat says of the entry, perhaps under another name.
-func (l *leftOut) isSame(now disk.Info) bool {
+func (l *unrecordedEntry) isSame(now disk.Info) bool {
 	if !now.SameFile(l.info) || now.Kind != l.info.Kind {
 		return false
 	}
@@ -161,7 +161,7 @@ func (l *leftOut) isSame(now disk.Info) bool {
 }
 
 // hasNoName says whether it is known that the entry has no name any more.
-func (l *leftOut) hasNoName() bool {
+func (l *unrecordedEntry) hasNoName() bool {
 	var now disk.Info
 	var err error
 	switch handle := l.handle.(type) {
@@ -272,7 +272,7 @@ func (u *run) tellNewGit() {
 
 // elsewhere are the entries that are not at their names, what lies deepest first, and
 // by their names where at and below a directory they are now.
-func (u *run) elsewhere(top tree.Path) (gone []leftOut, places map[string]tree.Path, err error) {
+func (u *run) elsewhere(top tree.Path) (gone []unrecordedEntry, places map[string]tree.Path, err error) {
 	list, err := u.r.project.Dir.List()
 	if err != nil {
 		return nil, nil, err
@@ -281,7 +281,7 @@ func (u *run) elsewhere(top tree.Path) (gone []leftOut, places map[string]tree.P
 	for _, e := range list {
 		listed[e.Name] = true
 	}
-	for _, l := range u.leftOut {
+	for _, l := range u.unrecorded {
 		here, err := u.r.isAt(l.name, l.info)
 		if err != nil {
 			return nil, nil, err
@@ -291,8 +291,8 @@ func (u *run) elsewhere(top tree.Path) (gone []leftOut, places map[string]tree.P
 		}
 	}
 	places, err = u.r.whereIs(gone, top)
-	depth := func(l leftOut) int { return strings.Count(string(places[l.name]), "/") }
-	slices.SortStableFunc(gone, func(a, b leftOut) int { return depth(b) - depth(a) })
+	depth := func(l unrecordedEntry) int { return strings.Count(string(places[l.name]), "/") }
+	slices.SortStableFunc(gone, func(a, b unrecordedEntry) int { return depth(b) - depth(a) })
 	return gone, places, err
 }
 
@@ -379,16 +379,16 @@ func (r *Recorder) respell(at tree.Path, name string) (moved bool, err error) {
 
 // whereIs looks at and below a directory of the root for entries that are not at
 // their names. The error is one that may have hidden them.
-func (r *Recorder) whereIs(gone []leftOut, top tree.Path) (map[string]tree.Path, error) {
+func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tree.Path, error) {
 	found := map[string]tree.Path{}
-	gone = slices.DeleteFunc(slices.Clone(gone), func(l leftOut) bool { return l.hasNoName() })
+	gone = slices.DeleteFunc(slices.Clone(gone), func(l unrecordedEntry) bool { return l.hasNoName() })
 	dirs := []tree.Path{top}
 	if top != "" {
 		info, err := r.project.Dir.Stat(string(top))
 		if err != nil && !isMissing(err) {
 			return found, err
 		}
-		if i := slices.IndexFunc(gone, func(l leftOut) bool { return err == nil && l.isSame(info) }); i >= 0 {
+		if i := slices.IndexFunc(gone, func(l unrecordedEntry) bool { return err == nil && l.isSame(info) }); i >= 0 {
 			found[gone[i].name] = top
 		}
 		if err != nil || info.Kind != disk.Directory {
@@ -407,7 +407,7 @@ func (r *Recorder) whereIs(gone []leftOut, top tree.Path) (map[string]tree.Path,
 }
 
 // lookIn looks at the entries of one directory, and returns its directories.
-func (r *Recorder) lookIn(at tree.Path, gone []leftOut, found map[string]tree.Path) (below []tree.Path, err error) {
+func (r *Recorder) lookIn(at tree.Path, gone []unrecordedEntry, found map[string]tree.Path) (below []tree.Path, err error) {
 	dir, err := r.project.Dir, error(nil)
 	if at != "" {
 		if dir, err = disk.OpenPath(r.project.Dir, string(at)); err != nil {
@@ -421,7 +421,7 @@ func (r *Recorder) lookIn(at tree.Path, gone []leftOut, found map[string]tree.Pa
 	}
 	for _, e := range list {
 		name := at.Join(e.Name)
-		wanted := func(l leftOut) bool { return e.Kind == disk.Unknown || e.Kind == l.info.Kind }
+		wanted := func(l unrecordedEntry) bool { return e.Kind == disk.Unknown || e.Kind == l.info.Kind }
 		if e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
 			continue
 		}
@@ -509,7 +509,7 @@ func goneOf(rec *history.Record) (names []string) {
 }
 
 // noteLeft puts them into an open record.
-func noteLeft(left []leftOut, extra map[string]json.RawMessage) (err error) {
+func noteLeft(left []unrecordedEntry, extra map[string]json.RawMessage) (err error) {
 	notes := make([]leftNote, 0, len(left))
 	for _, l := range left {
 		n := leftNote{Name: tree.Quote(tree.Path(l.name)), Dir: l.info.Kind == disk.Directory, Ino: l.info.Ino, Mtime: l.info.Mtime, Size: l.info.Size}
@@ -531,7 +531,7 @@ func bornAt(dir disk.Dir) int64 {
 	return o.Born
 }
 
-func closeLeft(left []leftOut) {
+func closeLeft(left []unrecordedEntry) {
 	for _, l := range left {
 		if l.handle != nil {
 			l.handle.Close()

@@ -122,7 +122,7 @@ func TestAnotherInodesNumber(t *testing.T) {
 	was := disk.Info{Kind: disk.Regular, Dev: 1, Ino: 2, Size: 3, Mtime: 4, Ctime: 5}
 	renamed, other := was, was
 	renamed.Ctime, other.Mtime = 6, 7
-	l := leftOut{name: "a", info: was}
+	l := unrecordedEntry{name: "a", info: was}
 	require.True(t, l.isSame(renamed))
 	require.False(t, l.isSame(other))
 	dir := renamed

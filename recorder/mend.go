@@ -57,7 +57,7 @@ func (u *run) mendOthers() error {
 	if err := u.r.clearOwn(u.own.files); err != nil {
 		return err
 	}
-	narrowed, err := u.r.narrow(u.modes, u.r.suspectOwn(u.own))
+	narrowed, err := u.r.takeBackRights(u.modes, u.r.suspectOwn(u.own))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (u *run) mendOthers() error {
 	if len(blocked) > 0 {
 		u.say("the command left something unreadable in place of decree's own files: .decree/%s; what was there is not restored", some(blocked))
 	}
-	if housekeeping(missing) {
+	if onlyDeadMessages(missing) {
 		missing = u.r.displaced(missing)
 	}
 	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.act == 0 && f.Path == u.o.Task })
@@ -92,7 +92,7 @@ func (u *run) mendOthers() error {
 	if names := ownNames(brought); len(names) > 0 {
 		u.say("deleted while the command ran, and written again: %s", some(names))
 	}
-	if ours := slices.DeleteFunc(brought, func(f ownFile) bool { return f.Dir || strings.HasPrefix(f.Path, project.InboxDir+"/") }); u.moved && len(ours) > 0 {
+	if ours := slices.DeleteFunc(brought, func(f ownFile) bool { return f.Dir || strings.HasPrefix(f.Path, project.InboxDir+"/") }); u.headMoved && len(ours) > 0 {
 		u.say("written again, and perhaps not in the commit that git has gone to: %s; then delete them, as git will not write over them", some(ownNames(ours)))
 	}
 	u.runs = now // not before: what failed is tried again
@@ -153,7 +153,7 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 		return words, err
 	}
 	if modes := modesOf(o); modes != nil {
-		narrowed, err := r.narrow(modes, own)
+		narrowed, err := r.takeBackRights(modes, own)
 		if err != nil {
 			return words, err
 		}

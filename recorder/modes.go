@@ -62,9 +62,9 @@ func modesOf(o *history.Opened) (modes ownModes) {
 	return modes
 }
 
-// narrow takes from .decree, and from what decree and the user have in it, the rights for others that a
+// takeBackRights takes from .decree, and from what decree and the user have in it, the rights for others that a
 // command has given. It gives none. What was done is in words.
-func (r *Recorder) narrow(before ownModes, own []ownFile) (words []string, err error) {
+func (r *Recorder) takeBackRights(before ownModes, own []ownFile) (words []string, err error) {
 	var done, barred []string
 	var cause error
 	n := &narrower{root: r.project.Dir}

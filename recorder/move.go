@@ -157,7 +157,7 @@ func byPath(taken map[tree.Path]string) (notes []string) {
 }
 
 // move makes one transaction, which is the whole of an operation.
-func (r *Recorder) move(ctx context.Context, x *writing, p worktree.Plan) (*worktree.Outcome, error) {
+func (r *Recorder) move(ctx context.Context, x *writeSession, p worktree.Plan) (*worktree.Outcome, error) {
 	r.progress(Progress{Phase: "moving", Total: int64(p.Len())})
 	out, err := r.transact(ctx, x, p)
 	if err == nil {
@@ -168,7 +168,7 @@ func (r *Recorder) move(ctx context.Context, x *writing, p worktree.Plan) (*work
 
 // transact makes one transaction. Its errors are given their kind: what is not as
 // it was looked at is a refusal, a hash that does not match is one of integrity.
-func (r *Recorder) transact(ctx context.Context, x *writing, p worktree.Plan) (*worktree.Outcome, error) {
+func (r *Recorder) transact(ctx context.Context, x *writeSession, p worktree.Plan) (*worktree.Outcome, error) {
 	t, journals, done, err := r.mover(false)
 	if err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ type action struct {
 	parents     []string
 	plan        *plan.Plan
 	effects     []history.StatusEffect
-	undid       []undid // the statuses as they were, so that this can be undone
+	undone      []undoneRecord // the statuses as they were, so that this can be undone
 	label       string
 	walked      history.Walked // of an undo or redo
 	elsewhere   bool           // what it brings is of records that are not of this store's log
@@ -293,8 +293,8 @@ type fullTree struct {
 	found      *outside  // what had changed since the last record
 }
 
-// undid is in the record of a revert or apply: what it changed about others.
-type undid struct {
+// undoneRecord is in the record of a revert or apply: what it changed about others.
+type undoneRecord struct {
 	ID       string         `json:"id"`
 	Status   history.Status `json:"status"`
 	UndoneBy string         `json:"undone_by,omitempty"`
@@ -302,7 +302,7 @@ type undid struct {
 
 // perform stores what the action displaces and brings, opens its record, moves
 // the tree and closes the record, in one transaction.
-func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.Record, *worktree.Outcome, error) {
+func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*history.Record, *worktree.Outcome, error) {
 	id, started, err := r.history.NewID()
 	if err != nil {
 		return nil, nil, err
@@ -321,7 +321,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	a.plan.Stored() // of very many paths the diffs need not be in memory from here on
 	end, err := r.prepareEnding(ctx, x, a, cache, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
-		Started: started, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
+		Started: started, Actor: r.opt.Actor, Inside: x.activity.inside, Origin: r.origin(),
 		Walked: a.walked,
 	})
 	if err != nil {
@@ -408,7 +408,7 @@ func (r *Recorder) abandonUnlessMoved(id string, err error) error {
 // storeSteps stores the bytes that steps displace and bring, and checks that
 // each is what its hash says. What a diff brings is computed even where the store
 // has the result: a diff that does not fit is refused, whatever else is known.
-func (r *Recorder) storeSteps(ctx context.Context, x *writing, a action, cache *contentCache) error {
+func (r *Recorder) storeSteps(ctx context.Context, x *writeSession, a action, cache *contentCache) error {
 	steps := a.plan.Steps
 	var done atomic.Int64
 	return cmp.Or(inParallel(ctx, len(steps), func(i int) error {
@@ -417,7 +417,7 @@ func (r *Recorder) storeSteps(ctx context.Context, x *writing, a action, cache *
 	})...)
 }
 
-func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, cache *contentCache) error {
+func (r *Recorder) storeStep(x *writeSession, a action, s worktree.Step, cache *contentCache) error {
 	if err := r.storeDisplaced(x, s, cache); err != nil {
 		return err
 	}
@@ -429,7 +429,7 @@ func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, cache *conte
 
 // storeDisplaced stores what the step takes out of the tree, and holds it for the
 // diff. The tree may have the last copy: what the index says is stored is read first.
-func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, cache *contentCache) error {
+func (r *Recorder) storeDisplaced(x *writeSession, s worktree.Step, cache *contentCache) error {
 	if s.From == nil || s.From.Type != tree.Regular {
 		return nil
 	}
@@ -456,7 +456,7 @@ func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, cache *contentCac
 	return rc.Close()
 }
 
-func (r *Recorder) storeSide(x *writing, path tree.Path, e *tree.Entry, content func() (io.ReadCloser, error)) error {
+func (r *Recorder) storeSide(x *writeSession, path tree.Path, e *tree.Entry, content func() (io.ReadCloser, error)) error {
 	if e == nil || e.Type != tree.Regular || x.w.Has(e.SHA256) {
 		return nil
 	}
@@ -466,7 +466,7 @@ func (r *Recorder) storeSide(x *writing, path tree.Path, e *tree.Entry, content 
 	return r.storeContent(x, path, e, content, nil)
 }
 
-func (r *Recorder) storeContent(x *writing, path tree.Path, e *tree.Entry, content func() (io.ReadCloser, error), cache *contentCache) error {
+func (r *Recorder) storeContent(x *writeSession, path tree.Path, e *tree.Entry, content func() (io.ReadCloser, error), cache *contentCache) error {
 	rc, err := cache.read(e, content)
 	if err != nil {
 		return contentError(path, err)
@@ -500,7 +500,7 @@ func contentError(path tree.Path, err error) error {
 }
 
 // prepareEnding stores the record's diff and trees and fills in its facts.
-func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cache *contentCache, rec *history.Record) (*ending, error) {
+func (r *Recorder) prepareEnding(ctx context.Context, x *writeSession, a action, cache *contentCache, rec *history.Record) (*ending, error) {
 	changes := a.plan.Changes()
 	sum, stat, err := r.storeDiff(ctx, x, changes, cache)
 	if err != nil {
@@ -546,7 +546,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cach
 
 // movedTrees are the trees before and after a move that looked at its own paths alone:
 // what the newest record left, with those paths as they are, and as they will be.
-func (r *Recorder) movedTrees(x *writing, changes []tree.Change) (before, after tree.Hash, err error) {
+func (r *Recorder) movedTrees(x *writeSession, changes []tree.Change) (before, after tree.Hash, err error) {
 	k, err := r.lastKnown()
 	if err != nil {
 		return before, after, err
@@ -570,8 +570,8 @@ func addExtra(rec *history.Record, a action) error {
 			return err
 		}
 	}
-	if len(a.undid) > 0 {
-		if err := add("undid", a.undid); err != nil {
+	if len(a.undone) > 0 {
+		if err := add("undid", a.undone); err != nil {
 			return err
 		}
 	}
@@ -610,13 +610,13 @@ type opening func() (io.ReadCloser, error)
 func (o opening) Open() (io.ReadCloser, error) { return o() }
 
 // storeDiff writes the diff straight into the store.
-func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (tree.Hash, patch.Stat, error) {
-	return r.storeMarked(ctx, x, held(changes), nil, cache, io.Discard)
+func (r *Recorder) storeDiff(ctx context.Context, x *writeSession, changes []tree.Change, cache *contentCache) (tree.Hash, patch.Stat, error) {
+	return r.storeMarked(ctx, x, changesInMemory(changes), nil, cache, io.Discard)
 }
 
 // storeMarked does what storeDiff does for changes of which those of shared are marked as
 // such, and writes the diff to copied too.
-func (r *Recorder) storeMarked(ctx context.Context, x *writing, changes changeSeq, shared map[tree.Path]bool, cache *contentCache, copied io.Writer) (sum tree.Hash, stat patch.Stat, err error) {
+func (r *Recorder) storeMarked(ctx context.Context, x *writeSession, changes changeSeq, shared map[tree.Path]bool, cache *contentCache, copied io.Writer) (sum tree.Hash, stat patch.Stat, err error) {
 	sum, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
 		stat, err = r.writeChanges(ctx, io.MultiWriter(to, copied), changes, shared, cache)
 		return err
@@ -625,11 +625,11 @@ func (r *Recorder) storeMarked(ctx context.Context, x *writing, changes changeSe
 }
 
 // openAction writes the open record of an action, with its ending.
-func (r *Recorder) openAction(x *writing, a action, end *ending) error {
+func (r *Recorder) openAction(x *writeSession, a action, end *ending) error {
 	draft := *end.Record
 	draft.Status = history.StatusOpen
 	for _, e := range a.effects {
-		end.effects.Status = append(end.effects.Status, stamp(e, draft.ID))
+		end.effects.Status = append(end.effects.Status, withUndoer(e, draft.ID))
 	}
 	if a.label != "" {
 		end.effects.Labels = map[string]string{a.label: draft.ID}
@@ -644,8 +644,8 @@ func (r *Recorder) openAction(x *writing, a action, end *ending) error {
 	})
 }
 
-// stamp gives an effect that undoes the id of what undid it.
-func stamp(e history.StatusEffect, id string) history.StatusEffect {
+// withUndoer gives an effect that undoes the id of what undid it.
+func withUndoer(e history.StatusEffect, id string) history.StatusEffect {
 	if e.Draft != nil {
 		draft := *e.Draft
 		draft.By = slices.Clone(draft.By)

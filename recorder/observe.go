@@ -28,8 +28,8 @@ type workspace struct{ disk.Dir }
 // workspace follows the root, which a command may have replaced.
 func (r *Reader) workspace() workspace { return workspace{r.project.Dir} }
 
-// look is how a capture is to be made.
-type look struct {
+// captureOptions say how the tree is captured.
+type captureOptions struct {
 	phase          string
 	frozen         []history.Rule // nil: today's rules
 	afterRun       bool
@@ -47,7 +47,7 @@ var errTwoCaptures = errors.New("the tree is captured while an earlier capture i
 
 // observe captures the tree into the store. The caller closes the result, and keeps it or closes it before
 // anything captures again.
-func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Result, error) {
+func (r *Recorder) observe(ctx context.Context, x *writeSession, l captureOptions) (*capture.Result, error) {
 	if x.latest != nil && x.latest.Pending() {
 		return nil, errTwoCaptures
 	}
@@ -74,7 +74,7 @@ func (r *Recorder) stagedManifest() string { return r.project.TmpName("manifest.
 // Where the newest record has the same one, that is linked to.
 func (r *Recorder) manifestFile(id tree.Hash, write func(io.Writer) error) (f history.RunFile, sum tree.Hash, err error) {
 	f = history.RunFile{Name: "manifest.json", Write: write}
-	if f.LinkFrom, sum = r.twin(id); f.LinkFrom != "" {
+	if f.LinkFrom, sum = r.recordOfSameTree(id); f.LinkFrom != "" {
 		return f, sum, nil
 	}
 	f.Tmp = r.stagedManifest()
@@ -97,7 +97,7 @@ func (r *Recorder) stageManifest(write func(io.Writer) error) (sum tree.Hash, er
 		return sum, err
 	}
 	defer f.Close()
-	r.staged.Store(true)
+	r.manifestStaged.Store(true)
 	b, hash := bufio.NewWriterSize(f, 256<<10), sha256.New()
 	if err := cmp.Or(write(io.MultiWriter(b, hash)), b.Flush()); err != nil {
 		return sum, err
@@ -109,7 +109,7 @@ func (r *Recorder) stageManifest(write func(io.Writer) error) (sum tree.Hash, er
 // dropStaged removes a manifest.json that came into no run directory, as of what was refused. Once
 // the lock is given back nobody knows that it is decree's own.
 func (r *Recorder) dropStaged() {
-	if !r.staged.Swap(false) {
+	if !r.manifestStaged.Swap(false) {
 		return
 	}
 	if tmp, err := r.project.Decree.OpenDir("tmp"); err == nil {
@@ -118,15 +118,15 @@ func (r *Recorder) dropStaged() {
 	}
 }
 
-// glance captures the tree for reading only: nothing is written anywhere.
-func (r *Reader) glance(ctx context.Context) (*capture.Result, error) {
-	req, err := r.request(look{phase: "comparing", afterRun: true, unlimited: true})
+// captureToCompare captures the tree for reading only: nothing is written anywhere.
+func (r *Reader) captureToCompare(ctx context.Context) (*capture.Result, error) {
+	req, err := r.request(captureOptions{phase: "comparing", afterRun: true, unlimited: true})
 	if err != nil {
 		return nil, err
 	}
 	res, err := r.captureNow(ctx, req)
 	if err == nil {
-		r.tellUnrecorded(res)
+		r.noteUnrecorded(res)
 	}
 	return res, err
 }
@@ -138,7 +138,7 @@ func (r *Reader) captureNow(ctx context.Context, req capture.Request) (*capture.
 	return res, r.captureError(err)
 }
 
-func (r *Reader) request(l look) (capture.Request, error) {
+func (r *Reader) request(l captureOptions) (capture.Request, error) {
 	exclude, err := r.project.Stores(r.opt.Where)
 	if err != nil {
 		return capture.Request{}, err
@@ -234,19 +234,19 @@ func (r *Recorder) introduce(res *capture.Result) error {
 	return nil
 }
 
-// tell names what a capture found that people should know.
-func (r *Recorder) tell(res *capture.Result) {
+// noteCapture names what a capture found that people should know.
+func (r *Recorder) noteCapture(res *capture.Result) {
 	if n := len(res.Special); n > 0 {
 		r.note("not recorded, neither file, directory nor link: %s", some(res.Special))
 	}
 	for _, l := range res.Large {
 		r.note("%s is %d MiB and is stored; ignore it in .decreeignore if it need not be", tree.Quote(l.Path), l.Size>>20)
 	}
-	r.tellUnrecorded(res)
+	r.noteUnrecorded(res)
 }
 
-// tellUnrecorded names what a capture has left out of which it cannot be known whether it changed.
-func (r *Reader) tellUnrecorded(res *capture.Result) {
+// noteUnrecorded names what a capture has left out of which it cannot be known whether it changed.
+func (r *Reader) noteUnrecorded(res *capture.Result) {
 	if unread := unreadable(res); len(unread) > 0 {
 		r.note("not readable, and not recorded: %s", some(unread))
 	}

@@ -15,7 +15,7 @@ func TestOneCaptureAtATime(t *testing.T) {
 	x, err := r.enter(t.Context(), besideRuns)
 	require.NoError(t, err)
 	defer x.close()
-	how := look{phase: "recording", unlimited: true}
+	how := captureOptions{phase: "recording", unlimited: true}
 	for _, keep := range []bool{false, true} {
 		b.write("f", fmt.Sprint(keep))
 		first, err := r.observe(t.Context(), x, how)

@@ -56,7 +56,7 @@ func (o *inOrder) toolTells(who, path string, after bool) {
 	e := event(who, 7)
 	r := o.open()
 	defer r.Close()
-	require.NoError(o.t, r.project.NoteTold(project.Told{Agent: e.Agent, Session: who, Process: e.Process, Tool: "edit", After: after, Paths: [][]byte{[]byte(path)}}))
+	require.NoError(o.t, r.project.NoteAgentReport(project.AgentReport{Agent: e.Agent, Session: who, Process: e.Process, Tool: "edit", After: after, Paths: [][]byte{[]byte(path)}}))
 }
 
 func (o *inOrder) do(who string, thing int) {

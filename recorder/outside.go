@@ -68,8 +68,8 @@ func (o *outside) mark(rec *history.Record) error {
 //
 // What changes while the command of a run works, or in an open turn of a coding agent, is
 // that one's, whoever looks at it meanwhile, and what had changed before it stands in its own record.
-func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result, cache *contentCache) (*outside, error) {
-	if x.ongoing.inPlace() || len(x.ongoing.turns) > 0 {
+func (r *Recorder) observeOutside(ctx context.Context, x *writeSession, res *capture.Result, cache *contentCache) (*outside, error) {
+	if x.activity.inPlace() || len(x.activity.turns) > 0 {
 		return nil, nil
 	}
 	s, err := r.sinceLast(ctx, res)
@@ -92,8 +92,8 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 
 // outsideAtPaths is observeOutside of a move that looks at its own paths alone, which before has as they are: what was edited
 // there would be found by no later record, since these compare with what the move left.
-func (r *Recorder) outsideAtPaths(ctx context.Context, x *writing, before tree.Hash, cache *contentCache) (*outside, error) {
-	if x.ongoing.inPlace() || len(x.ongoing.turns) > 0 {
+func (r *Recorder) outsideAtPaths(ctx context.Context, x *writeSession, before tree.Hash, cache *contentCache) (*outside, error) {
+	if x.activity.inPlace() || len(x.activity.turns) > 0 {
 		return nil, nil
 	}
 	k, err := r.lastKnown()
@@ -103,7 +103,7 @@ func (r *Recorder) outsideAtPaths(ctx context.Context, x *writing, before tree.H
 	changes, err := r.history.Compare(k.base, before)
 	if err == nil && len(changes) > 0 {
 		var o *outside
-		if o, err = r.keepDiff(ctx, x, held(changes), nil, cache); err == nil {
+		if o, err = r.keepDiff(ctx, x, changesInMemory(changes), nil, cache); err == nil {
 			return o, nil
 		}
 	}
@@ -116,7 +116,7 @@ func (r *Recorder) outsideAtPaths(ctx context.Context, x *writing, before tree.H
 
 // keepDiff writes a diff into the store, in which the changes of shared are marked as
 // such; it is durable after the next flush.
-func (r *Recorder) keepDiff(ctx context.Context, x *writing, changes changeSeq, shared map[tree.Path]bool, cache *contentCache) (*outside, error) {
+func (r *Recorder) keepDiff(ctx context.Context, x *writeSession, changes changeSeq, shared map[tree.Path]bool, cache *contentCache) (*outside, error) {
 	kept := &bounded{left: maxOutside}
 	sum, stat, err := r.storeMarked(ctx, x, changes, shared, cache, kept)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *Reader) lastKnown() (k lastKnown, err error) {
 		if rec.Status == history.StatusOpen || rec.Isolated != "" {
 			return true
 		}
-		k.newest, k.base = rec, left(rec)
+		k.newest, k.base = rec, treeAfter(rec)
 		return false
 	})
 	return k, err
@@ -175,7 +175,7 @@ func (r *Reader) lastKnown() (k lastKnown, err error) {
 // sinceLast compares a captured tree with the last known state.
 func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast, error) {
 	k, err := r.lastKnown()
-	s := sinceLast{last: k.newest, base: k.base, changes: held(nil)}
+	s := sinceLast{last: k.newest, base: k.base, changes: changesInMemory(nil)}
 	if err != nil || k.newest == nil {
 		return s, err
 	}
@@ -195,7 +195,7 @@ func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast,
 			var list []tree.Change
 			if list, err = collected(s.changes); err == nil {
 				list, s.ruleOnly, err = r.withoutRuleChanges(ctx, list, rules, tree.Hash{})
-				s.changes = held(list)
+				s.changes = changesInMemory(list)
 			}
 		}
 		if err != nil {
@@ -255,7 +255,7 @@ func (r *Reader) ignoredAt(ctx context.Context, of tree.Hash, paths []tree.Path)
 	if !of.IsZero() {
 		return r.ignoredThen(ctx, of, paths)
 	}
-	req, err := r.request(look{unlimited: true})
+	req, err := r.request(captureOptions{unlimited: true})
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (r *Reader) ignoredAt(ctx context.Context, of tree.Hash, paths []tree.Path)
 
 // withoutPaths are the changes but for those of paths, which are sorted.
 func withoutPaths(changes changeSeq, paths []tree.Path) changeSeq {
-	return without(changes, func(c tree.Change) bool {
+	return withoutChanges(changes, func(c tree.Change) bool {
 		_, found := slices.BinarySearch(paths, c.Path)
 		return found
 	})
@@ -280,5 +280,5 @@ func withoutPaths(changes changeSeq, paths []tree.Path) changeSeq {
 // it changed.
 func readable(changes changeSeq, unread ...[]tree.Path) changeSeq {
 	lost := slices.Concat(unread...)
-	return without(changes, func(c tree.Change) bool { return len(lost) > 0 && c.Path.Within(lost...) })
+	return withoutChanges(changes, func(c tree.Change) bool { return len(lost) > 0 && c.Path.Within(lost...) })
 }

@@ -107,7 +107,7 @@ func decodeOwn(raw json.RawMessage) (files []ownFile, err error) {
 // ownFiles stores the user's own files in .decree: the tree's manifest leaves
 // .decree out, and a command may delete it. brief: a large directory is passed over, as
 // for an agent that waits.
-func (r *Recorder) ownFiles(x *writing, brief bool) (own ownSet, err error) {
+func (r *Recorder) ownFiles(x *writeSession, brief bool) (own ownSet, err error) {
 	self, err := r.project.Decree.Self()
 	if err != nil {
 		return own, err
@@ -169,7 +169,7 @@ func (s ownSet) note(extra map[string]json.RawMessage) (err error) {
 // lookForLost has files of large directories looked at again whose contents the store has
 // lost with a pack: between two runs no record names them, so another process that frees
 // space may have freed them.
-func (r *Recorder) lookForLost(x *writing) error {
+func (r *Recorder) lookForLost(x *writeSession) error {
 	now, err := packsOf(r.project.Store)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (r *Recorder) lookForLost(x *writing) error {
 // ownLook is a look at the user's own files before a run.
 type ownLook struct {
 	r      *Recorder
-	x      *writing
+	x      *writeSession
 	brief  bool
 	barred []string
 	above  []string             // larger than capture.max_file
@@ -273,7 +273,7 @@ type ownStamp struct {
 
 // putOwn stores a file. In a process that records many runs over a full inbox a
 // file that is as it was is not read again.
-func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk.Info) (tree.Hash, error) {
+func (r *Recorder) putOwn(x *writeSession, dir disk.Dir, name, path string, info disk.Info) (tree.Hash, error) {
 	c := &r.own
 	if s, ok := c.stamps[path]; ok && s.info == info && x.w.Has(s.hash) {
 		return s.hash, nil
@@ -292,7 +292,7 @@ func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk
 // maxOwned bounds what putOwn remembers; above it, it begins anew.
 const maxOwned = 200000
 
-func putFile(x *writing, dir disk.Dir, name string, size int64) (tree.Hash, error) {
+func putFile(x *writeSession, dir disk.Dir, name string, size int64) (tree.Hash, error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		return tree.Hash{}, err
@@ -436,11 +436,11 @@ func (s ownSet) suspects(dirs *ownDirs) []ownFile {
 	return files
 }
 
-// housekeeping says whether all that is missing are dead messages, of which no command was told
+// onlyDeadMessages says whether all that is missing are dead messages, of which no command was told
 // while the run went on, and their directory is still there: people delete these while a daemon works, and they must not come back. A
 // command that deletes the whole inbox also deletes the message that is being done, which
 // tells the two apart even where something has made the directory again meanwhile.
-func housekeeping(missing []ownFile) bool {
+func onlyDeadMessages(missing []ownFile) bool {
 	return !slices.ContainsFunc(missing, func(f ownFile) bool { return f.act == 0 && path.Dir(f.Path) != project.DeadDir })
 }
 

@@ -187,7 +187,7 @@ func (r *Recorder) tidyOwnLogs() error {
 	}
 	list, err := dir.List()
 	for _, e := range list {
-		if err == nil && e.Name != r.own.log.File && e.Name != project.ActsLog && (e.Name != project.ToldLog || len(open) == 0) && e.Kind != disk.Directory {
+		if err == nil && e.Name != r.own.log.File && e.Name != project.ActsLog && (e.Name != project.AgentReportsLog || len(open) == 0) && e.Kind != disk.Directory {
 			if err = dir.Remove(e.Name); isMissing(err) {
 				err = nil
 			}

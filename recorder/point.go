@@ -42,9 +42,9 @@ func observedWhole(rec *history.Record) bool {
 	return !rec.Partial()
 }
 
-// left is the tree that a record ends with: a run that was put back ends where
+// treeAfter is the tree that a record ends with: a run that was put back ends where
 // it began.
-func left(rec *history.Record) tree.Hash {
+func treeAfter(rec *history.Record) tree.Hash {
 	if rec.Status == history.StatusReverted || rec.After.IsZero() {
 		return rec.Before
 	}
@@ -74,7 +74,7 @@ func (r *Reader) entries(p Point) (tree.Seq, error) {
 		return r.history.Tree(p.tree())
 	}
 	changes, err := r.draftChanges(p.Record)
-	return history.OneSide(held(changes), newSide), err
+	return history.OneSide(changesInMemory(changes), newSide), err
 }
 
 // At is the newest known state at or before t: what was observed whole, or that
@@ -141,7 +141,7 @@ func (r *Reader) between(ctx context.Context, o DiffOptions) ([]tree.Change, err
 		}
 		return r.withoutRulesBetween(ctx, changes, o)
 	}
-	res, err := r.glance(ctx)
+	res, err := r.captureToCompare(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -105,11 +105,11 @@ func (r *Reader) wouldPrune(o PruneOptions) (*Pruned, survey, error) {
 	if err != nil {
 		return nil, s, err
 	}
-	p, err := r.decided(o, s)
+	p, err := r.decidePrune(o, s)
 	return p, s, err
 }
 
-func (r *Reader) decided(o PruneOptions, s survey) (*Pruned, error) {
+func (r *Reader) decidePrune(o PruneOptions, s survey) (*Pruned, error) {
 	policies, most := r.policies(o)
 	used, err := r.usedWith(s.runs)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Reader) wouldFree(p *Pruned) (int64, error) {
 	if len(stay) == len(p.Verdicts) {
 		return 0, nil
 	}
-	s := &sizing{r: r}
+	s := &sizeWithout{r: r}
 	if err := s.begin(); err != nil {
 		return 0, err
 	}
@@ -165,7 +165,7 @@ func (r *Recorder) ask(p *Pruned, confirm func(*Pruned) (bool, error)) error {
 }
 
 // prune does it all: the policies, then the space, then the cap.
-func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]retention.Policy, most int64, confirm func(*Pruned) (bool, error)) (*Pruned, error) {
+func (r *Recorder) prune(ctx context.Context, x *writeSession, policies map[string]retention.Policy, most int64, confirm func(*Pruned) (bool, error)) (*Pruned, error) {
 	before, err := r.used()
 	if err != nil {
 		return nil, err
@@ -383,7 +383,7 @@ func needsOf(rec *history.Record) []string {
 			out = append(out, more...)
 		}
 	}
-	for _, u := range undidOf(rec) {
+	for _, u := range undoneBy(rec) {
 		out = append(out, u.ID)
 	}
 	for _, b := range rec.Walked.Redoes { // these need it: see needRedos
@@ -428,7 +428,7 @@ func (r *Recorder) remove(p *Pruned) error {
 // shrink takes further verdicts until the records that stay fit most bytes, and
 // says whether they do.
 func (r *Reader) shrink(list []retention.Verdict, most int64) (fits bool, err error) {
-	s := &sizing{r: r, most: most}
+	s := &sizeWithout{r: r, most: most}
 	if err := s.begin(); err != nil {
 		return false, err
 	}
@@ -451,8 +451,8 @@ func (r *Reader) shrink(list []retention.Verdict, most int64) (fits bool, err er
 	return fits, nil
 }
 
-// sizing computes how much would be used without some records.
-type sizing struct {
+// sizeWithout computes how much would be used without some records.
+type sizeWithout struct {
 	r      *Reader
 	most   int64
 	shares interface {
@@ -462,7 +462,7 @@ type sizing struct {
 	runs       map[string]int64 // of the records' directories in .decree/runs
 }
 
-func (s *sizing) begin() error {
+func (s *sizeWithout) begin() error {
 	total, err := s.r.storeSize()
 	if err != nil {
 		return err
@@ -480,7 +480,7 @@ func (s *sizing) begin() error {
 }
 
 // size is what would be used with the records of stay alone.
-func (s *sizing) size(stay map[string]bool) (int64, error) {
+func (s *sizeWithout) size(stay map[string]bool) (int64, error) {
 	seen := map[tree.Hash]bool{}
 	total := s.otherBytes
 	for id := range stay {
@@ -499,7 +499,7 @@ func (s *sizing) size(stay map[string]bool) (int64, error) {
 }
 
 // least is how many of order have to go, at least, until the rest fits.
-func (s *sizing) least(order []string, stay map[string]bool) (n int, fits bool, err error) {
+func (s *sizeWithout) least(order []string, stay map[string]bool) (n int, fits bool, err error) {
 	try := func(n int) (bool, error) {
 		rest := maps.Clone(stay)
 		for _, id := range order[:n] {
@@ -529,8 +529,8 @@ func (s *sizing) least(order []string, stay map[string]bool) (n int, fits bool, 
 
 // retain is what runs by itself after a successful record: where a rule is due
 // it prunes, and now and then it frees the space. It never fails the record.
-func (r *Recorder) retain(ctx context.Context, x *writing, reason history.Reason) {
-	due, capped, err := r.due(reason)
+func (r *Recorder) retain(ctx context.Context, x *writeSession, reason history.Reason) {
+	due, capped, err := r.pruneIsDue(reason)
 	if err == nil && (due || capped) {
 		err = r.retainNow(ctx, x, capped)
 	}
@@ -542,9 +542,9 @@ func (r *Recorder) retain(ctx context.Context, x *writing, reason history.Reason
 	}
 }
 
-// due says whether the record that was just made can have made another one go.
+// pruneIsDue says whether the record that was just made can have made another one go.
 // Under the limits it decodes nothing.
-func (r *Recorder) due(reason history.Reason) (due, capped bool, err error) {
+func (r *Recorder) pruneIsDue(reason history.Reason) (due, capped bool, err error) {
 	cfg := &r.project.Config
 	if cfg.MaxStore > 0 {
 		if capped, err = r.overCap(cfg.MaxStore); err != nil {
@@ -601,7 +601,7 @@ func (r *Recorder) noteCap(size int64) error {
 	return project.ReplaceJSON(r.project.Store, capFile, capTried{1, size}, project.PrivateFile, false)
 }
 
-func (r *Recorder) retainNow(ctx context.Context, x *writing, capped bool) error {
+func (r *Recorder) retainNow(ctx context.Context, x *writeSession, capped bool) error {
 	policies, most := r.policies(PruneOptions{})
 	if capped {
 		p, err := r.prune(ctx, x, policies, most, nil)

@@ -74,7 +74,7 @@ func (b *publication) done() {
 }
 
 // publishIn is Publish with the lock; x is nil for a dry run.
-func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) (*MoveResult, error) {
+func (r *Recorder) publishIn(ctx context.Context, x *writeSession, o PublishOptions) (*MoveResult, error) {
 	b := &publication{r: r}
 	defer b.done()
 	if err := b.prepare(ctx, o); err != nil {
@@ -93,7 +93,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	cache := newContentCache()
-	now, full, err := r.present(ctx, x, cache)
+	now, full, err := r.capturePresent(ctx, x, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, &BeginError{err}
 	} else if closed {
 		now.Close()
-		if now, full, err = r.present(ctx, x, cache); err != nil {
+		if now, full, err = r.capturePresent(ctx, x, cache); err != nil {
 			return nil, err
 		}
 		defer now.Close()
@@ -162,7 +162,7 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 		return err
 	}
 	b.res = &MoveResult{Plan: b.plan, Notes: append(b.t.notes, b.git.notes...)}
-	b.fate = b.r.fate(b.rec, src, o, b.plan)
+	b.fate = b.r.draftAfterPublish(b.rec, src, o, b.plan)
 	entered := unrenewed(l)
 	if b.fate.State == history.DraftPublished && (b.git.stays || entered) {
 		b.fate.State = history.DraftPartly
@@ -241,7 +241,7 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	if err != nil {
 		return nil, lookError(err)
 	}
-	if err := r.mentions(o.Paths, p); err != nil {
+	if err := r.refuseUnknownPaths(o.Paths, p); err != nil {
 		return nil, err
 	}
 	if items := p.Conflicts(); len(items) > 0 {
@@ -324,9 +324,9 @@ func (b *publication) confirm(o PublishOptions) error {
 	return ask(p, o.Confirm, what)
 }
 
-// fate is what the draft becomes: published when nothing of it is left beside what this
+// draftAfterPublish is what the draft becomes: published when nothing of it is left beside what this
 // publish covers that was not published before and is not in the tree anyway.
-func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) *history.Draft {
+func (r *Recorder) draftAfterPublish(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) *history.Draft {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
 	brought, _ := r.broughtBy(rec.Draft.By)
 	stays := map[tree.Path]bool{}

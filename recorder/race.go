@@ -205,7 +205,7 @@ func (rc *race) enter(ctx context.Context, c *Candidate) (_ *racer, err error) {
 		return nil, err
 	}
 	c.ID = u.rec.ID
-	return u, u.free()
+	return u, u.freeLock()
 }
 
 // noteOnce tells what any of the candidates has come upon.
@@ -241,7 +241,7 @@ func (rc *race) run(ctx context.Context) {
 	done, heard := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(heard)
-		rc.heed(done)
+		rc.forwardSignals(done)
 	}()
 	for _, u := range rc.racers {
 		rc.moved(u.c, Waits)
@@ -312,9 +312,9 @@ func (rc *race) signal() os.Signal {
 	return rc.stopped
 }
 
-// heed passes signals on to all commands: a second one, or the end of the grace, kills what
+// forwardSignals passes signals on to all commands: a second one, or the end of the grace, kills what
 // is left of them.
-func (rc *race) heed(done <-chan struct{}) {
+func (rc *race) forwardSignals(done <-chan struct{}) {
 	var grace <-chan time.Time
 	for {
 		select {
@@ -326,17 +326,17 @@ func (rc *race) heed(done <-chan struct{}) {
 				grace = time.After(rc.o.Run.Grace)
 				rc.r.note("all candidates are ended; what is left of them in %s, or at another signal, is killed", rc.o.Run.Grace)
 			}
-			rc.pass(s)
+			rc.forwardSignal(s)
 		case <-grace:
-			rc.pass(rc.signal())
+			rc.forwardSignal(rc.signal())
 		case <-done:
 			return
 		}
 	}
 }
 
-// pass gives a signal to every candidate; who has had two needs no third.
-func (rc *race) pass(s os.Signal) {
+// forwardSignal gives a signal to every candidate; who has had two needs no third.
+func (rc *race) forwardSignal(s os.Signal) {
 	rc.mu.Lock()
 	if rc.stopped == nil {
 		rc.stopped = s

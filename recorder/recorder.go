@@ -59,14 +59,14 @@ type Options struct {
 type Recorder struct {
 	*Reader
 	opt     Options
-	holding *writing // of Hold
-	// later is what was changed after the last output of runs that it has recovered.
-	later  map[string][]tree.Path
-	own    ownCache    // of the user's own files in .decree
-	staged atomic.Bool // a manifest.json was written into .decree/tmp since the lock was taken
+	holding *writeSession // of Hold
+	// changedAfterOutput is what was changed after the last output of runs that it has recovered.
+	changedAfterOutput map[string][]tree.Path
+	own                ownCache    // of the user's own files in .decree
+	manifestStaged     atomic.Bool // a manifest.json was written into .decree/tmp since the lock was taken
 	// elsewhereGone: processes of other machines count as gone when the lock could be taken
 	elsewhereGone bool
-	given         bool // of the reserve at least a part was given up since the lock was taken
+	reserveGiven  bool // of the reserve at least a part was given up since the lock was taken
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
@@ -95,7 +95,7 @@ func Open(ctx context.Context, opt Options) (*Recorder, error) {
 		return nil, err
 	}
 	out := &Recorder{Reader: r, opt: opt, execute: runner.Run, descent: descent(opt.Actor.Host, opt.Beside)}
-	out.alive = func(h project.Holder) bool { return lives(h, opt.Actor.Host) }
+	out.alive = func(h project.Holder) bool { return agentLives(h, opt.Actor.Host) }
 	if err := out.convertFirst(ctx); err != nil {
 		_ = out.Close()
 		return nil, err
@@ -133,26 +133,26 @@ func (r *Recorder) Project() *project.Project { return r.project }
 // History is its records.
 func (r *Recorder) History() *history.History { return r.history }
 
-// writing is what every writing operation has in its hands.
-type writing struct {
-	unlock  func() // nil while the lock is free: a command runs
-	w       *store.Writer
-	held    bool // by Hold, which closes it
-	ongoing ongoing
-	latest  *capture.Result                 // the last capture
-	storing context.Context                 // of a run's files, once it has ended; nil: it does not end
-	alone   map[string]map[string]tree.Hash // files of run directories that the store alone has, by record and name
+// writeSession is what every writing operation has in its hands.
+type writeSession struct {
+	unlock      func() // nil while the lock is free: a command runs
+	w           *store.Writer
+	underHold   bool // by Hold, which closes it
+	activity    activity
+	latest      *capture.Result                 // the last capture
+	storing     context.Context                 // of a run's files, once it has ended; nil: it does not end
+	onlyInStore map[string]map[string]tree.Hash // files of run directories that the store alone has, by record and name
 }
 
-func (x *writing) close() {
-	if x.held {
+func (x *writeSession) close() {
+	if x.underHold {
 		return
 	}
 	x.release()
 }
 
 // release gives the lock back; what is flushed is durable.
-func (x *writing) release() {
+func (x *writeSession) release() {
 	if x.w != nil {
 		x.w.Close()
 		x.w = nil
@@ -173,7 +173,7 @@ func (e *BeginError) Unwrap() error { return e.Err }
 
 // prepare opens the store for writing. Another process may have written since
 // this one opened it, so what was read before the lock is read again.
-func (r *Recorder) prepare(ctx context.Context, x *writing) error {
+func (r *Recorder) prepare(ctx context.Context, x *writeSession) error {
 	r.history.Refresh()
 	if err := r.reopen(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (r *Recorder) prepare(ctx context.Context, x *writing) error {
 
 // openWriter opens the store for writing, unless it is open: freeing space ends the
 // writer, and under a lock that is held for several operations another one follows.
-func (r *Recorder) openWriter(ctx context.Context, x *writing) (err error) {
+func (r *Recorder) openWriter(ctx context.Context, x *writeSession) (err error) {
 	if x.w == nil {
 		x.w, err = r.store.Writer(ctx)
 	}
@@ -207,7 +207,7 @@ func (r *Recorder) reopen() error {
 }
 
 // enter locks, and finishes or takes back what a dead process left.
-func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
+func (r *Recorder) enter(ctx context.Context, k lockMode) (*writeSession, error) {
 	if r.holding != nil {
 		if err := r.openWriter(ctx, r.holding); err != nil {
 			return nil, &BeginError{err}
@@ -223,7 +223,7 @@ func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 		x.close()
 		return nil, err
 	}
-	if !r.given {
+	if !r.reserveGiven {
 		r.keepReserve()
 	}
 	for _, d := range done {
@@ -234,7 +234,7 @@ func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 
 // enterFor is enter for an operation whose refusal is written down: the lock is
 // held, a run stands in the way, what a dead process left cannot be finished.
-func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, error) {
+func (r *Recorder) enterFor(ctx context.Context, op string, k lockMode) (*writeSession, error) {
 	x, err := r.enter(ctx, k)
 	if err == nil && (k == movesFiles || op == opRecord) {
 		if k == movesFiles && op != opRecord && op != string(history.Publish) {
@@ -274,9 +274,9 @@ func (r *Recorder) Hold(ctx context.Context, wait time.Duration, runs bool, do f
 	if err != nil {
 		return err
 	}
-	x.held, r.holding = true, x
+	x.underHold, r.holding = true, x
 	defer func() {
-		x.held, r.holding = false, nil
+		x.underHold, r.holding = false, nil
 		x.close()
 	}()
 	return do()

@@ -158,7 +158,7 @@ func (r *Reader) Waiting() ([]string, error) {
 // recovery is one recovery on its way.
 type recovery struct {
 	r    *Recorder
-	x    *writing
+	x    *writeSession
 	done []Recovered
 }
 
@@ -169,8 +169,8 @@ func newerWaits(err error) error {
 		Advice: "let that decree finish it: 'decree recover' of the newer version"}}
 }
 
-func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recovered, error) {
-	open, damaged, err := r.unfinished(&x.ongoing)
+func (r *Recorder) recover(ctx context.Context, x *writeSession, kill bool) ([]Recovered, error) {
+	open, damaged, err := r.unfinished(&x.activity)
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -201,7 +201,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	if err := c.transactions(ctx); err != nil {
 		return c.done, err
 	}
-	if open, _, err = r.unfinished(&x.ongoing); err != nil {
+	if open, _, err = r.unfinished(&x.activity); err != nil {
 		return c.done, err
 	}
 	for _, o := range open {
@@ -719,7 +719,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	r.note("the process of run %s is gone: finding out what the run changed, and recording it", o.Record.ID)
 	began := besideOf(o)
 	outputs := append(ownOutputs(), infosOf(began.Outputs)...)
-	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozenRules(o), afterRun: true, outputs: outputs, unlimited: true})
+	res, err := r.observe(ctx, c.x, captureOptions{phase: "recording", frozen: frozenRules(o), afterRun: true, outputs: outputs, unlimited: true})
 	if err != nil {
 		return err
 	}
@@ -734,8 +734,8 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		return err
 	}
 	before := rec.Unrecorded
-	changes = without(changes, func(c tree.Change) bool { return wasThere(c, before) })
-	rec.Unrecorded = joined(before, res.Unrecorded)
+	changes = withoutChanges(changes, func(c tree.Change) bool { return wasThere(c, before) })
+	rec.Unrecorded = unrecordedPaths(before, res.Unrecorded)
 	edits, changes, err := c.sinceStart(o, changes)
 	if err != nil {
 		return err
@@ -773,10 +773,10 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		what += "; " + moved
 	}
 	c.done = append(c.done, Recovered{Record: &rec, What: what, Later: later})
-	if r.later == nil {
-		r.later = map[string][]tree.Path{}
+	if r.changedAfterOutput == nil {
+		r.changedAfterOutput = map[string][]tree.Path{}
 	}
-	r.later[rec.ID] = later
+	r.changedAfterOutput[rec.ID] = later
 	return nil
 }
 
@@ -843,7 +843,7 @@ func (c *recovery) sinceStart(o *history.Opened, changes changeSeq) (edits []tre
 	if edits == nil {
 		return nil, changes, nil
 	}
-	return edits, without(changes, func(ch tree.Change) bool { return theirs[ch.Path] }), nil
+	return edits, withoutChanges(changes, func(ch tree.Change) bool { return theirs[ch.Path] }), nil
 }
 
 // besideRun puts edits, which are not the run's, into its outside.diff.
@@ -882,8 +882,8 @@ func whatWasInterrupted(id string, unrecorded []tree.Path, edits []tree.Change, 
 	return what
 }
 
-// joined are the paths that were not recorded before a run or after it.
-func joined(before, after []tree.Path) []tree.Path {
+// unrecordedPaths are the paths that were not recorded before a run or after it.
+func unrecordedPaths(before, after []tree.Path) []tree.Path {
 	all := slices.Concat(before, after)
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -33,7 +33,7 @@ type RestoreOptions struct {
 
 // Restore makes the tree, or some paths of it, equal to what a record observed.
 func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, error) {
-	var x *writing
+	var x *writeSession
 	if !o.DryRun {
 		var err error
 		if x, err = r.enterToMove(ctx, "restore"); err != nil {
@@ -74,10 +74,10 @@ func (r *Recorder) target(o RestoreOptions) (Point, tree.Hash, error) {
 	return Point{Record: rec}, rec.Before, nil
 }
 
-func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, to Point, target tree.Hash) (*MoveResult, error) {
+func (r *Recorder) restoreTo(ctx context.Context, x *writeSession, o RestoreOptions, to Point, target tree.Hash) (*MoveResult, error) {
 	rec := to.Record
 	cache := newContentCache()
-	res, full, err := r.present(ctx, x, cache)
+	res, full, err := r.capturePresent(ctx, x, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +172,14 @@ func readAdvice(err error) string {
 	return "let it be read (chmod u+r), or ignore it in .decreeignore"
 }
 
-// present captures the tree as it is: into the store, or for a dry run (x nil)
+// capturePresent captures the tree as it is: into the store, or for a dry run (x nil)
 // only to be compared.
-func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache) (*capture.Result, *fullTree, error) {
+func (r *Recorder) capturePresent(ctx context.Context, x *writeSession, cache *contentCache) (*capture.Result, *fullTree, error) {
 	if x == nil {
-		res, err := r.glance(ctx)
+		res, err := r.captureToCompare(ctx)
 		return res, nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
+	res, err := r.observe(ctx, x, captureOptions{phase: "recording", unlimited: true})
 	if unreadNow(err) {
 		return nil, nil, &WaitError{&project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
 			Advice: "what is there now is stored before it is overwritten: " + readAdvice(err)}}
@@ -320,7 +320,7 @@ func (r *Reader) plainTree(rec *history.Record, id tree.Hash) (tree.Seq, error) 
 // ignoredThen says which of paths the rules of a stored tree ignore: files that
 // were there all along, unrecorded, and are nobody's to delete.
 func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []tree.Path) (map[tree.Path]bool, error) {
-	req, err := r.request(look{})
+	req, err := r.request(captureOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -75,11 +75,11 @@ func (t *selection) done() {
 
 // moveRecords takes records back, or brings their changes again.
 func (r *Recorder) moveRecords(ctx context.Context, o MoveOptions, d plan.Direction) (*MoveResult, error) {
-	return r.moving(ctx, verb(d), o.DryRun, func(x *writing) (*MoveResult, error) { return r.moveRecordsLocked(ctx, x, o, d) })
+	return r.moving(ctx, verb(d), o.DryRun, func(x *writeSession) (*MoveResult, error) { return r.moveRecordsLocked(ctx, x, o, d) })
 }
 
 // moving does what moves files under the lock, or, for a dry run, without it.
-func (r *Recorder) moving(ctx context.Context, op string, dry bool, do func(x *writing) (*MoveResult, error)) (*MoveResult, error) {
+func (r *Recorder) moving(ctx context.Context, op string, dry bool, do func(x *writeSession) (*MoveResult, error)) (*MoveResult, error) {
 	if dry {
 		return r.before(do(nil))
 	}
@@ -108,7 +108,7 @@ func (r *Recorder) before(res *MoveResult, err error) (*MoveResult, error) {
 }
 
 // moveRecordsLocked is moveRecords under the lock; x is nil for a dry run.
-func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOptions, d plan.Direction) (*MoveResult, error) {
+func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writeSession, o MoveOptions, d plan.Direction) (*MoveResult, error) {
 	t, err := r.gather(ctx, o, d)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 	if err := r.refuse(t, p, o, d); err != nil {
 		return nil, err
 	}
-	if err := r.mentions(o.Paths, p); err != nil {
+	if err := r.refuseUnknownPaths(o.Paths, p); err != nil {
 		return nil, err
 	}
 	if err := r.choose(ctx, p, t, o.Choose); err != nil {
@@ -187,7 +187,7 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 // after the last output of their commands: who asks for it may not have read of that yet.
 func (r *Recorder) perhapsByHand(t *selection, p *plan.Plan) (lines []string) {
 	for _, rec := range t.records {
-		later := slices.DeleteFunc(slices.Clone(r.later[rec.ID]), func(at tree.Path) bool {
+		later := slices.DeleteFunc(slices.Clone(r.changedAfterOutput[rec.ID]), func(at tree.Path) bool {
 			return !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.Path == at })
 		})
 		if len(later) > 0 {
@@ -199,7 +199,7 @@ func (r *Recorder) perhapsByHand(t *selection, p *plan.Plan) (lines []string) {
 
 // carryOut makes the plan of res, after a question where one is due, as the record that
 // of describes; a dry run, and a plan that changes nothing, end here.
-func (r *Recorder) carryOut(ctx context.Context, x *writing, t *selection, o MoveOptions, res *MoveResult, of func(*plan.Plan) action) (*MoveResult, error) {
+func (r *Recorder) carryOut(ctx context.Context, x *writeSession, t *selection, o MoveOptions, res *MoveResult, of func(*plan.Plan) action) (*MoveResult, error) {
 	p := res.Plan
 	if o.DryRun || o.Yes {
 		res.Notes = append(res.Notes, p.Warnings...)
@@ -272,8 +272,8 @@ func ask(p *plan.Plan, question func(*plan.Plan) (bool, error), what string) err
 	return err
 }
 
-// mentions refuses PATHs that neither the records nor the tree know.
-func (r *Recorder) mentions(paths []tree.Path, p *plan.Plan) error {
+// refuseUnknownPaths refuses PATHs that neither the records nor the tree know.
+func (r *Recorder) refuseUnknownPaths(paths []tree.Path, p *plan.Plan) error {
 	for _, path := range paths {
 		found := path == "" || slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Path.Within(path) })
 		if found {
@@ -753,7 +753,7 @@ func (r *Recorder) effectsOf(rec *history.Record, a *action, d plan.Direction, p
 			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: history.StatusUndone})
 			r.partsUndone(rec, a)
 		}
-		for _, u := range undidOf(rec) {
+		for _, u := range undoneBy(rec) {
 			other, err := r.history.Get(u.ID)
 			switch {
 			case err != nil: // pruned
@@ -779,15 +779,15 @@ func (r *Recorder) effectsOf(rec *history.Record, a *action, d plan.Direction, p
 func (a *action) effect(rec *history.Record, e history.StatusEffect) {
 	a.effects = slices.DeleteFunc(a.effects, func(o history.StatusEffect) bool { return o.ID == rec.ID })
 	a.effects = append(a.effects, e)
-	if !slices.ContainsFunc(a.undid, func(u undid) bool { return u.ID == rec.ID }) {
-		a.undid = append(a.undid, undid{rec.ID, rec.Status, rec.UndoneBy})
+	if !slices.ContainsFunc(a.undone, func(u undoneRecord) bool { return u.ID == rec.ID }) {
+		a.undone = append(a.undone, undoneRecord{rec.ID, rec.Status, rec.UndoneBy})
 	}
 }
 
 // statusBefore is the status that an undone record had.
 func (r *Recorder) statusBefore(rec *history.Record) history.Status {
 	if by, err := r.history.Get(rec.UndoneBy); err == nil {
-		for _, u := range undidOf(by) {
+		for _, u := range undoneBy(by) {
 			if u.ID == rec.ID {
 				return u.Status
 			}
@@ -796,10 +796,10 @@ func (r *Recorder) statusBefore(rec *history.Record) history.Status {
 	return history.StatusSucceeded
 }
 
-// undidOf is what a record changed about others.
-func undidOf(rec *history.Record) []undid {
+// undoneBy is what a record changed about others.
+func undoneBy(rec *history.Record) []undoneRecord {
 	for _, f := range rec.Extra {
-		var list []undid
+		var list []undoneRecord
 		if f.Name == "undid" && json.Unmarshal(f.Raw, &list) == nil {
 			return list
 		}
@@ -810,7 +810,7 @@ func undidOf(rec *history.Record) []undid {
 // ignoredNow says whether today's rules ignore a path.
 func (r *Reader) ignoredNow(ctx context.Context) func(path tree.Path, dir bool) (bool, error) {
 	return func(path tree.Path, dir bool) (bool, error) {
-		req, err := r.request(look{})
+		req, err := r.request(captureOptions{})
 		if err != nil {
 			return false, err
 		}

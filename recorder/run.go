@@ -120,7 +120,7 @@ type RunResult struct {
 // run is one run on its way.
 type run struct {
 	r      *Recorder
-	x      *writing
+	x      *writeSession
 	o      RunOptions
 	limits limits
 	opened *history.Opened
@@ -131,39 +131,39 @@ type run struct {
 	modes  ownModes             // of the root, .decree and decree's own in it
 	inbox  disk.Info            // of .decree/inbox, to see whether the command put something there
 
-	leftOut []leftOut // what the root holds beside them
+	unrecorded []unrecordedEntry // what the root holds beside them
 	// below is what a walk after an attempt missed of what is not recorded and lay deeper, moreBelow what it only counted.
 	below     []tree.Path
 	moreBelow int
 	newGit    []tree.Path // each .git below the root's own that came with an attempt
 	vacated   []tree.Path // where of that something was after the last attempt, and is no more
 
-	before tree.Hash
-	unread []tree.Path     // could not be read before the command, or was too large
-	found  *outside        // what had changed since the last record
-	head   project.GitHead // when it began
-	moved  bool            // it is elsewhere now
+	before         tree.Hash
+	unread         []tree.Path     // could not be read before the command, or was too large
+	outsideChanges *outside        // what had changed since the last record
+	head           project.GitHead // when it began
+	headMoved      bool            // it is elsewhere now
 
-	release func() // gives the lease back; nil: there is none
-	freed   bool   // the lock was free for a while: others may have recorded meanwhile
+	release     func() // gives the lease back; nil: there is none
+	lockWasFree bool   // the lock was free for a while: others may have recorded meanwhile
 
-	asked   time.Duration // that people took to answer
-	stopped os.Signal     // came after the command's end: there is no further attempt
+	promptTime time.Duration // that people took to answer
+	stopSignal os.Signal     // came after the command's end: there is no further attempt
 
-	started  started // the last attempt
-	log      disk.File
-	capped   *cappedLog // what writes it
-	ended    int64      // when the last attempt's command did, in nanoseconds since 1970
-	begun    bool       // a command has been executed
-	clean    bool       // the tree was put back for the last attempt, which has not begun
-	tried    []tried
-	changes  []tree.Change // of the last attempt, against before
-	lost     []tree.Path   // paths that could not be read after it, but were before
-	hidden   int
-	special  []tree.Path       // told already
-	vanished []tree.Path       // told already: unrecorded before, and gone
-	files    map[string][]byte // composed, by name
-	res      RunResult
+	started         started // the last attempt
+	log             disk.File
+	capped          *cappedLog // what writes it
+	ended           int64      // when the last attempt's command did, in nanoseconds since 1970
+	begun           bool       // a command has been executed
+	slateCleaned    bool       // the tree was put back for the last attempt, which has not begun
+	attemptResults  []attemptResult
+	changes         []tree.Change // of the last attempt, against before
+	unreadableSince []tree.Path   // paths that could not be read after it, but were before
+	hiddenFiles     int
+	notedSpecial    []tree.Path       // told already
+	notedVanished   []tree.Path       // told already: unrecorded before, and gone
+	files           map[string][]byte // composed, by name
+	res             RunResult
 }
 
 // checkRun refuses options that no run begins with, and returns what keeps the command in.
@@ -240,7 +240,7 @@ func (u *run) unfinished(what string, err error) error {
 	id := u.rec.ID
 	if !u.begun {
 		err = fmt.Errorf("%s: %w", what, err)
-		if !u.freed { // else the next command records that it changed nothing
+		if !u.lockWasFree { // else the next command records that it changed nothing
 			err = errors.Join(err, u.r.history.Abandon(id))
 		}
 		return notStarted(err)
@@ -254,7 +254,7 @@ func (u *run) unfinished(what string, err error) error {
 		e.State = "the command has failed and its changes are put back"
 	case halfMoved(err):
 		e.State = "the command has run, and its changes are in the tree but for what is put back already"
-	case u.clean:
+	case u.slateCleaned:
 		e.State = "the tree is back at its state before the first attempt, and the last one was not made"
 	default:
 		e.State = "the command has run and its changes are in the tree as it left them"
@@ -288,7 +288,7 @@ func (u *run) close() {
 	if u.log != nil {
 		u.log.Close()
 	}
-	closeLeft(u.leftOut)
+	closeLeft(u.unrecorded)
 }
 
 // begin records the tree and opens the record, each durable before the next.
@@ -324,7 +324,7 @@ func (u *run) begin(ctx context.Context) error {
 // and makes both durable. The caller closes the result.
 func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	r := u.r
-	res, err := r.observe(ctx, u.x, look{phase: "recording", full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes, anyFile: u.o.Yes})
+	res, err := r.observe(ctx, u.x, captureOptions{phase: "recording", full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes, anyFile: u.o.Yes})
 	if err != nil {
 		return nil, err
 	}
@@ -336,7 +336,7 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	if err := r.introduce(res); err != nil {
 		return nil, err
 	}
-	r.tell(res)
+	r.noteCapture(res)
 	if u.own, err = r.ownFiles(u.x, false); err != nil {
 		return nil, err
 	}
@@ -348,11 +348,11 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 			return nil, err
 		}
 	}
-	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
+	if u.unrecorded, err = r.lookLeftOut(ctx); err != nil {
 		return nil, err
 	}
 	u.head = u.gitHead()
-	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
+	if u.outsideChanges, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
 		return nil, err
 	}
 	return res, r.keep(u.x, res) // with the flush for all three
@@ -377,7 +377,7 @@ func (u *run) makeRecord(id string, started time.Time) error {
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Actor: u.r.opt.Actor, Attempts: u.o.Spent + 1,
-		Inside: u.x.ongoing.inside, Origin: u.r.origin(),
+		Inside: u.x.activity.inside, Origin: u.r.origin(),
 	}
 	u.limits.record(u.rec)
 	u.opened = &history.Opened{Record: u.rec, Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
@@ -400,15 +400,15 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	if err := r.noteMounts(u.rec); err != nil {
 		return err
 	}
-	if err := u.found.mark(u.rec); err != nil {
+	if err := u.outsideChanges.mark(u.rec); err != nil {
 		return err
 	}
-	u.special = res.Special
+	u.notedSpecial = res.Special
 	u.opened.Rules = rules(res)
 	if err = u.own.note(u.opened.Extra); err != nil {
 		return err
 	}
-	if err = noteLeft(u.leftOut, u.opened.Extra); err != nil {
+	if err = noteLeft(u.unrecorded, u.opened.Extra); err != nil {
 		return err
 	}
 	if u.opened.Extra[extraModes], err = json.Marshal(u.modes); err != nil {
@@ -457,7 +457,7 @@ func (u *run) gitMoved() {
 	} else if moved != "" {
 		u.say("%s", moved)
 	}
-	u.moved = moved != ""
+	u.headMoved = moved != ""
 }
 
 // realPath is the path without links, so that it can be related to the root.
@@ -508,10 +508,10 @@ func (u *run) finishing(ctx context.Context, what string) (heeding context.Conte
 				if !ok {
 					return
 				}
-				if u.stopped != nil {
+				if u.stopSignal != nil {
 					cancel(&Interrupted{s})
 				}
-				u.stopped = s
+				u.stopSignal = s
 				u.r.note("finishing, %d s: %s", int(time.Since(began).Seconds()), what)
 			case <-done:
 				return
@@ -553,7 +553,7 @@ func (e *Interrupted) ExitCode() int {
 // openRun makes the run directory and remembers what a command may delete.
 func (u *run) openRun(manifest history.RunFile) error {
 	h := u.r.history
-	files := u.found.files(u.r, manifest, history.RunFile{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))})
+	files := u.outsideChanges.files(u.r, manifest, history.RunFile{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))})
 	files = u.composedFiles(files)
 	err := h.BuildRun(u.rec.ID, files)
 	if err != nil {
@@ -624,23 +624,23 @@ func (u *run) delay(ctx context.Context) (stopped bool, err error) {
 	if u.o.Delay <= 0 {
 		return u.pause(), nil
 	}
-	err = u.unlocked(ctx, func() { stopped = u.pause() })
+	err = u.withoutLock(ctx, func() { stopped = u.pause() })
 	return stopped, err
 }
 
 // pause waits between attempts; true when a signal came meanwhile.
 func (u *run) pause() bool {
-	if u.stopped == nil {
+	if u.stopSignal == nil {
 		timer := time.NewTimer(u.o.Delay)
 		defer timer.Stop()
 		select {
-		case u.stopped = <-u.o.Signals:
+		case u.stopSignal = <-u.o.Signals:
 		case <-timer.C:
 			return false
 		}
 	}
-	u.res.Last.Interrupted = u.stopped
-	u.res.ExitCode = (&Interrupted{u.stopped}).ExitCode()
+	u.res.Last.Interrupted = u.stopSignal
+	u.res.ExitCode = (&Interrupted{u.stopSignal}).ExitCode()
 	return true
 }
 
@@ -656,7 +656,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	}
 	res, err := u.r.execute(ctx, u.command(n))
 	if executed := err == nil && res.NotStarted == nil || res.Duration > 0; executed {
-		u.begun, u.clean = true, false
+		u.begun, u.slateCleaned = true, false
 	}
 	u.ended = time.Now().UnixNano() // by the clock that files are stamped with
 	u.closeLog()
@@ -671,8 +671,8 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	case err != nil:
 		u.say("%v", err)
 	}
-	u.res.Last, u.res.ExitCode, u.stopped = res, res.ExitCode, res.Late
-	u.strangers(res)
+	u.res.Last, u.res.ExitCode, u.stopSignal = res, res.ExitCode, res.Late
+	u.noteOtherProcesses(res)
 	if err := u.rejoin(); err != nil {
 		return u.unfinished("the root is not found again", err)
 	}
@@ -700,7 +700,7 @@ func (u *run) command(n int) runner.Command {
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {
-				err = u.free()
+				err = u.freeLock()
 			}
 			return err
 		},
@@ -744,8 +744,8 @@ func (u *run) sayAll(lines []string) {
 	}
 }
 
-// strangers names processes that had to be ended, or that still work here, and says where output did not get.
-func (u *run) strangers(res runner.Result) {
+// noteOtherProcesses names processes that had to be ended, or that still work here, and says where output did not get.
+func (u *run) noteOtherProcesses(res runner.Result) {
 	if res.Output != nil {
 		u.say("what the command printed could not be passed on, and is whole in its log alone: %v", res.Output)
 	}

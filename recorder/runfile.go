@@ -24,10 +24,10 @@ const extraAlone = "alone"
 
 // writeFile puts a file into a record's run directory, or, where that cannot take it, into
 // the store alone.
-func (r *Recorder) writeFile(x *writing, id, name string, write func(io.Writer) error) error {
+func (r *Recorder) writeFile(x *writeSession, id, name string, write func(io.Writer) error) error {
 	err := r.history.ReplaceFile(id, name, write)
 	if !history.KeepsOut(err) {
-		delete(x.alone[id], name)
+		delete(x.onlyInStore[id], name)
 		return err
 	}
 	sum, serr := store.PutWritten(x.w, write)
@@ -43,20 +43,20 @@ func (r *Recorder) writeFile(x *writing, id, name string, write func(io.Writer) 
 }
 
 // keepAlone notes files of a record that the store alone has, for storeFiles.
-func (x *writing) keepAlone(id string, files map[string]tree.Hash) {
-	if x.alone == nil {
-		x.alone = map[string]map[string]tree.Hash{}
+func (x *writeSession) keepAlone(id string, files map[string]tree.Hash) {
+	if x.onlyInStore == nil {
+		x.onlyInStore = map[string]map[string]tree.Hash{}
 	}
-	if x.alone[id] == nil {
-		x.alone[id] = map[string]tree.Hash{}
+	if x.onlyInStore[id] == nil {
+		x.onlyInStore[id] = map[string]tree.Hash{}
 	}
-	maps.Copy(x.alone[id], files)
+	maps.Copy(x.onlyInStore[id], files)
 }
 
 // makeRoom removes the run's plain changes.diff, which the store has too, on the full disk
 // that full tells of. It says whether there was one.
 func (u *run) makeRoom(full error) bool {
-	if _, alone := u.x.alone[u.rec.ID][diffFile]; alone || !u.x.w.Has(u.rec.DiffSHA256) {
+	if _, alone := u.x.onlyInStore[u.rec.ID][diffFile]; alone || !u.x.w.Has(u.rec.DiffSHA256) {
 		return false
 	}
 	dir, err := u.r.history.OpenRun(u.rec.ID)
@@ -101,7 +101,7 @@ func (r *Recorder) unlessKeptOut(id string, err error) error {
 // storeFiles puts the files of a run's directory into the store, and adds those that it has
 // already. outside.diff is as old as the run: one that the command deleted or changed is
 // written again.
-func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]tree.Hash, error) {
+func (r *Recorder) storeFiles(x *writeSession, rec *history.Record) (map[string]tree.Hash, error) {
 	files, err := r.history.StoreFiles(cmp.Or(x.storing, context.Background()), x.w, rec.ID, r.project.Config.MaxFile)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]tree.
 	if files == nil {
 		files = map[string]tree.Hash{}
 	}
-	maps.Copy(files, x.alone[rec.ID])
+	maps.Copy(files, x.onlyInStore[rec.ID])
 	o, ok := rec.Outside()
 	if !ok || files[history.OutsideFile] == o.SHA256 {
 		return files, nil
@@ -125,7 +125,7 @@ func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]tree.
 // nameAlone writes into the open record, durably, which of the run's files the store alone
 // has: otherwise who frees space while the lock is free would free them.
 func (u *run) nameAlone() error {
-	alone := u.x.alone[u.rec.ID]
+	alone := u.x.onlyInStore[u.rec.ID]
 	if len(alone) == 0 {
 		return nil
 	}

@@ -34,8 +34,8 @@ func (u *isolatedRun) openSights(ctx context.Context) (err error) {
 }
 
 // captureForRuns has the stat cache know the tree as it is, for the isolated runs that begin later.
-func (r *Recorder) captureForRuns(ctx context.Context, x *writing) error {
-	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true, skipUnreadable: true})
+func (r *Recorder) captureForRuns(ctx context.Context, x *writeSession) error {
+	res, err := r.observe(ctx, x, captureOptions{phase: "recording", unlimited: true, skipUnreadable: true})
 	if err == nil {
 		err = errors.Join(r.keep(x, res), res.Close())
 	}
@@ -71,8 +71,8 @@ func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
 	}
 }
 
-// was says what path was when the run began, if that was seen. The store has its content.
-func (u *isolatedRun) was(path tree.Path) (*tree.Entry, bool) {
+// seenBefore says what path was when the run began, if that was seen. The store has its content.
+func (u *isolatedRun) seenBefore(path tree.Path) (*tree.Entry, bool) {
 	if u.sights == nil {
 		return nil, false
 	}
@@ -87,8 +87,8 @@ func (u *isolatedRun) was(path tree.Path) (*tree.Entry, bool) {
 	return e, u.r.store.Has(e.SHA256)
 }
 
-// stands says whether path is known to be as it was when the run began, though its times lie in the future.
-func (u *isolatedRun) stands(path tree.Path) bool {
+// isUnchanged says whether path is known to be as it was when the run began, though its times lie in the future.
+func (u *isolatedRun) isUnchanged(path tree.Path) bool {
 	return u.sights != nil && u.sights.Stands(path, u.layer.Settled())
 }
 

@@ -51,12 +51,12 @@ func (r *Recorder) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, 
 	}
 	defer x.close()
 	s := &Snapshot{Needs: new(store.Numbers)}
-	res, err := r.observe(ctx, x, look{phase: "recording", afterRun: true, unlimited: o.Yes, anyFile: o.Yes, apart: o.Exclude})
+	res, err := r.observe(ctx, x, captureOptions{phase: "recording", afterRun: true, unlimited: o.Yes, anyFile: o.Yes, apart: o.Exclude})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
 	defer res.Close()
-	r.tell(res)
+	r.noteCapture(res)
 	s.Tree, s.TreeBytes = res.Tree, res.Bytes
 	if o.Files != nil {
 		err = o.Files(func(in io.Reader, size int64) (tree.Hash, int64, error) {

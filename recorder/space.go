@@ -60,7 +60,7 @@ func (r *Recorder) keepReserve() bool {
 
 // giveReserve gives the reserve up until the lock goes.
 func (r *Recorder) giveReserve() {
-	r.given = true
+	r.reserveGiven = true
 	_ = r.project.Store.Remove(reserveFile)
 }
 
@@ -70,7 +70,7 @@ func (r *Recorder) spareReserve() {
 	dir := r.project.Store
 	info, err := dir.Stat(reserveFile)
 	if err != nil || info.Kind != disk.Regular || info.Size <= reserveRest {
-		r.given = r.given || dir.FileSystem().Spent
+		r.reserveGiven = r.reserveGiven || dir.FileSystem().Spent
 		return
 	}
 	f, err := dir.OpenWrite(reserveFile, project.PrivateFile)
@@ -79,7 +79,7 @@ func (r *Recorder) spareReserve() {
 	}
 	defer f.Close()
 	if dir.FileSystem().Spent || atQuota(f, info.Size) {
-		r.given = true
+		r.reserveGiven = true
 		_ = f.Truncate(reserveRest)
 	}
 }
@@ -93,15 +93,15 @@ func atQuota(reserve disk.File, size int64) bool {
 
 // remakeReserve makes again what was given up of the reserve. The lock is still held.
 func (r *Recorder) remakeReserve() {
-	if r.given {
+	if r.reserveGiven {
 		r.keepReserve()
-		r.given = false
+		r.reserveGiven = false
 	}
 }
 
 // enterForSpace is enter for what frees space. It does not recover: that may be what
 // there is no room for. What waits keeps all that it names.
-func (r *Recorder) enterForSpace(ctx context.Context, op string) (*writing, error) {
+func (r *Recorder) enterForSpace(ctx context.Context, op string) (*writeSession, error) {
 	r.giveReserve()
 	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
@@ -111,14 +111,14 @@ func (r *Recorder) enterForSpace(ctx context.Context, op string) (*writing, erro
 }
 
 // enterToMove is enterFor for what moves the tree.
-func (r *Recorder) enterToMove(ctx context.Context, op string) (*writing, error) {
+func (r *Recorder) enterToMove(ctx context.Context, op string) (*writeSession, error) {
 	r.spareReserve()
 	return r.enterFor(ctx, op, movesFiles)
 }
 
 // collectUntilThereIsRoom is collect, and where there is no room for the reserve
 // afterwards once more, with the packs that are dead in part only.
-func (r *Recorder) collectUntilThereIsRoom(ctx context.Context, x *writing, o collectOptions) (*Collected, error) {
+func (r *Recorder) collectUntilThereIsRoom(ctx context.Context, x *writeSession, o collectOptions) (*Collected, error) {
 	c, err := r.collect(ctx, x, o)
 	if err != nil || o.force || r.keepReserve() {
 		return c, err

@@ -105,7 +105,7 @@ func (r *Reader) tally(st *Status) error {
 // changed compares the tree with what the last record left, or, while a run is open,
 // with what that began with.
 func (r *Reader) changed(ctx context.Context, st *Status) error {
-	res, err := r.glance(ctx)
+	res, err := r.captureToCompare(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ type FilesOptions struct {
 // Files lists the tree's files and links, in byte order of the paths; of what is
 // left out, a directory stands for all below it.
 func (r *Reader) Files(ctx context.Context, o FilesOptions, yield func(path tree.Path) error) error {
-	req, err := r.request(look{unlimited: true})
+	req, err := r.request(captureOptions{unlimited: true})
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (r *Reader) Files(ctx context.Context, o FilesOptions, yield func(path tree
 
 // Ignored says of each path whether it is left out, and by which rule.
 func (r *Reader) Ignored(ctx context.Context, paths []tree.Path) ([]capture.Answer, error) {
-	req, err := r.request(look{unlimited: true})
+	req, err := r.request(captureOptions{unlimited: true})
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *projec
 		return false, err
 	}
 	defer x.close()
-	if l := x.ongoing.leases; len(l) > 0 {
+	if l := x.activity.leases; len(l) > 0 {
 		err := swapInRun(l[0].ID)
 		r.auditFailure(opSwap, err)
 		return false, err
@@ -70,9 +70,9 @@ func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *projec
 	}
 	store, decree, from, err := build(s)
 	if err == nil {
-		x.held, r.holding = true, x
+		x.underHold, r.holding = true, x
 		err = prepare()
-		x.held, r.holding = false, nil
+		x.underHold, r.holding = false, nil
 	}
 	if x.w != nil { // what follows replaces the packs that it writes to
 		x.w.Close()
@@ -112,7 +112,7 @@ func swapInRun(id string) *project.Error {
 
 // RefuseSwapInRun is the refusal of Swap as far as it can be told without the lock.
 func (r *Recorder) RefuseSwapInRun() error {
-	b, err := r.whatGoesOn()
+	b, err := r.currentActivity()
 	if err == nil && len(b.leases) > len(b.others) {
 		err = swapInRun(b.leases[0].ID)
 	}
@@ -129,7 +129,7 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string, 
 	}
 	defer x.close()
 	cache := newContentCache()
-	res, full, err := r.present(ctx, x, cache)
+	res, full, err := r.capturePresent(ctx, x, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string, 
 	}
 	out := &MoveResult{}
 	changes = slices.DeleteFunc(changes, func(c tree.Change) bool {
-		return len(apart) > 0 && c.Path.Within(apart...) || c.Old != nil && c.Old.Type == tree.Regular && out.lacks(r, c.Path, c.Old.SHA256)
+		return len(apart) > 0 && c.Path.Within(apart...) || c.Old != nil && c.Old.Type == tree.Regular && out.noteIfLost(r, c.Path, c.Old.SHA256)
 	})
 	p, err := plan.ForChanges(ctx, r.tree, changes, true)
 	if err != nil {

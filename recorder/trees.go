@@ -12,7 +12,7 @@ import (
 
 // keep makes a captured tree outlive the process, and then the cache the current one: in
 // this order, since the cache says what need not be stored again.
-func (r *Recorder) keep(x *writing, res *capture.Result) error {
+func (r *Recorder) keep(x *writeSession, res *capture.Result) error {
 	if err := x.w.Flush(); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func partial(changes []tree.Change) (f history.RunFile, sum tree.Hash, files int
 		}
 	}
 	f = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error {
-		return manifest.Encode(w, history.OneSide(held(changes), oldSide), true)
+		return manifest.Encode(w, history.OneSide(changesInMemory(changes), oldSide), true)
 	}}
 	h := sha256.New()
 	err = f.Write(h)
@@ -40,9 +40,9 @@ func oldSide(c tree.Change) *tree.Entry { return c.Old }
 
 func newSide(c tree.Change) *tree.Entry { return c.New }
 
-// twin is the newest record when its run directory may hold the manifest.json of the
+// recordOfSameTree is the newest record when its run directory may hold the manifest.json of the
 // same tree, and that file's hash; "" otherwise.
-func (r *Recorder) twin(id tree.Hash) (string, tree.Hash) {
+func (r *Recorder) recordOfSameTree(id tree.Hash) (string, tree.Hash) {
 	ref, err := r.history.Resolve("last", r.opt.Location)
 	if err != nil {
 		return "", tree.Hash{}

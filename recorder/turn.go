@@ -83,8 +83,8 @@ func (r *Reader) openTurns() (list []*openTurn, err error) {
 	return list, nil
 }
 
-// lives says whether the process of an agent may still work; host is this machine's name.
-func lives(h project.Holder, host string) bool {
+// agentLives says whether the process of an agent may still work; host is this machine's name.
+func agentLives(h project.Holder, host string) bool {
 	switch {
 	case h.PID == 0 || h.Host != host:
 		return true // nothing shows that it does not
@@ -119,7 +119,7 @@ func (t *openTurn) isOf(e TurnEvent) bool {
 // begunBy says whether a prompt is the one that the turn began with: the same agent sent
 // it twice, or has the hooks of two agents, or a proxy before it has told it already. Of one
 // agent it is another's in another session, and the next one once the turn's tools have worked.
-func (r *Recorder) begunBy(b ongoing, t *openTurn, e TurnEvent) bool {
+func (r *Recorder) begunBy(b activity, t *openTurn, e TurnEvent) bool {
 	if t.note.Proxied && !e.Proxied && r.descent(t.note.Agent) >= 0 && (sameProcess(t.note.Agent, e.Process) || t.ofSession(e)) {
 		return true // in other words than the editor's, perhaps
 	}
@@ -129,7 +129,7 @@ func (r *Recorder) begunBy(b ongoing, t *openTurn, e TurnEvent) bool {
 	if !bytes.Equal(t.note.Prompt, sumOfPrompt(e)) {
 		return false
 	}
-	if t.Record.Actor.Agent == clipID(e.Agent) && (t.Record.Actor.Session != "" && e.Session != "" && !t.ofSession(e) || b.toolWorked(t)) {
+	if t.Record.Actor.Agent == clipID(e.Agent) && (t.Record.Actor.Session != "" && e.Session != "" && !t.ofSession(e) || b.hasToolReport(t)) {
 		return false
 	}
 	return sameProcess(t.note.Agent, e.Process) || r.descent(t.note.Agent) >= 0 || t.note.Agent.PID == 0 && t.ofSession(e)
@@ -175,19 +175,19 @@ func (r *Recorder) actAs(e TurnEvent) (back func()) {
 // recordEvent has do record what an event is about, in the name of its agent, with the lock
 // taken. What retention frees then waits until all is recorded: it ends the writer, and takes
 // what no record names yet.
-func (r *Recorder) recordEvent(ctx context.Context, e TurnEvent, do func(context.Context, *writing, TurnEvent) (*history.Record, error)) (*history.Record, error) {
+func (r *Recorder) recordEvent(ctx context.Context, e TurnEvent, do func(context.Context, *writeSession, TurnEvent) (*history.Record, error)) (*history.Record, error) {
 	defer r.actAs(e)()
 	x, err := r.enter(ctx, besideRuns)
 	if err != nil {
 		return nil, err
 	}
 	defer x.close()
-	open := len(x.ongoing.turns)
+	open := len(x.activity.turns)
 	rec, err := do(ctx, x, e)
 	switch {
 	case err != nil:
 		r.auditFailure(opRecord, err)
-	case rec != nil && (rec.Status != history.StatusOpen || len(x.ongoing.turns) < open): // a turn has ended
+	case rec != nil && (rec.Status != history.StatusOpen || len(x.activity.turns) < open): // a turn has ended
 		r.retain(ctx, x, history.Turn)
 	}
 	return rec, err
@@ -203,8 +203,8 @@ func (r *Recorder) BeginSession(ctx context.Context, e TurnEvent) (*history.Reco
 		return nil, err
 	}
 	defer x.close()
-	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return x.ongoing.sessionEnded(t) || !t.ofSession(e) && r.over(x, t) })
-	if err != nil || slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
+	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return x.activity.sessionEnded(t) || !t.ofSession(e) && r.over(x, t) })
+	if err != nil || slices.ContainsFunc(x.activity.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
 		return nil, err
 	}
 	rec, err := r.checkpoint(ctx, x, CheckpointOptions{Label: history.SessionLabel, unasked: true, again: r.repeats(e)}, history.Auto)
@@ -219,14 +219,14 @@ func (r *Recorder) BeginSession(ctx context.Context, e TurnEvent) (*history.Reco
 func (r *Recorder) repeats(e TurnEvent) func(newest *history.Record, now tree.Hash) bool {
 	return func(newest *history.Record, now tree.Hash) bool {
 		a := newest.Actor
-		return left(newest) == now && e.Session != "" && a.Session == clipID(e.Session) && a.Agent == clipID(e.Agent)
+		return treeAfter(newest) == now && e.Session != "" && a.Session == clipID(e.Session) && a.Agent == clipID(e.Agent)
 	}
 }
 
 // over says whether an open turn is over though no event has closed it: its session has
 // ended, or its agent is gone.
-func (r *Recorder) over(x *writing, t *openTurn) bool {
-	return x.ongoing.sessionEnded(t) || !r.alive(t.note.Agent)
+func (r *Recorder) over(x *writeSession, t *openTurn) bool {
+	return x.activity.sessionEnded(t) || !r.alive(t.note.Agent)
 }
 
 // BeginTurn opens a turn: the tree is recorded as its prompt finds it. A prompt that is
@@ -235,16 +235,16 @@ func (r *Recorder) BeginTurn(ctx context.Context, e TurnEvent) (*history.Record,
 	return r.recordEvent(ctx, e, r.beginTurn)
 }
 
-func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
-	for _, t := range x.ongoing.turns {
-		if r.begunBy(x.ongoing, t, e) {
+func (r *Recorder) beginTurn(ctx context.Context, x *writeSession, e TurnEvent) (*history.Record, error) {
+	for _, t := range x.activity.turns {
+		if r.begunBy(x.activity, t, e) {
 			return t.Record, nil
 		}
 	}
 	if err := r.closeTurns(ctx, x, func(t *openTurn) bool { return t.ofSession(e) || r.over(x, t) }); err != nil {
 		return nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", afterRun: true})
+	res, err := r.observe(ctx, x, captureOptions{phase: "recording", afterRun: true})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -290,7 +290,7 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 	if last.newest != nil {
 		note.After = last.newest.ID
 	}
-	if note.From, err = r.project.ToldSize(); err != nil {
+	if note.From, err = r.project.AgentReportsSize(); err != nil {
 		return nil, &BeginError{err}
 	}
 	return rec, r.openTurn(rec, rules(res), note, extra)
@@ -298,8 +298,8 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 
 // noteOwn stores the user's own files in .decree, and notes them for the end of a turn. In a turn that is part of a run in place that
 // one sees to them: it knows the message that it does.
-func (r *Recorder) noteOwn(x *writing, extra map[string]json.RawMessage) error {
-	if slices.ContainsFunc(x.ongoing.leases, func(l project.Lease) bool { return !l.Holder.Isolated && r.descent(l.Holder) >= 0 }) {
+func (r *Recorder) noteOwn(x *writeSession, extra map[string]json.RawMessage) error {
+	if slices.ContainsFunc(x.activity.leases, func(l project.Lease) bool { return !l.Holder.Isolated && r.descent(l.Holder) >= 0 }) {
 		return nil
 	}
 	own, err := r.ownFiles(x, true)
@@ -310,16 +310,16 @@ func (r *Recorder) noteOwn(x *writing, extra map[string]json.RawMessage) error {
 }
 
 // newTurn is the record of a turn that begins now.
-func (r *Recorder) newTurn(x *writing, e TurnEvent) (*history.Record, error) {
+func (r *Recorder) newTurn(x *writeSession, e TurnEvent) (*history.Record, error) {
 	id, started, err := r.history.NewID()
 	if err != nil {
 		return nil, err
 	}
 	rec := &history.Record{
 		ID: id, Chain: id[:16], Reason: history.Turn, Status: history.StatusOpen, Started: started,
-		Actor: r.opt.Actor, Inside: r.aroundTurn(x.ongoing, e), Origin: r.origin(), Turn: &history.TurnFacts{},
+		Actor: r.opt.Actor, Inside: r.aroundTurn(x.activity, e), Origin: r.origin(), Turn: &history.TurnFacts{},
 	}
-	if rec.Actor.Turn, err = r.nextTurn(x.ongoing.turns); err != nil {
+	if rec.Actor.Turn, err = r.nextTurn(x.activity.turns); err != nil {
 		return nil, err
 	}
 	if e.Transcript != "" {
@@ -364,7 +364,7 @@ func (r *Recorder) nextTurn(open []*openTurn) (n int, err error) {
 // aroundTurn is the record that a new turn is inside: the nearest run, or another
 // agent's turn, whose process the hook descends from. Turns of one process are beside
 // each other.
-func (r *Recorder) aroundTurn(b ongoing, e TurnEvent) string {
+func (r *Recorder) aroundTurn(b activity, e TurnEvent) string {
 	b.turns = slices.DeleteFunc(slices.Clone(b.turns), func(t *openTurn) bool { return sameProcess(t.note.Agent, e.Process) })
 	return r.nearest(b)
 }
@@ -395,18 +395,18 @@ func (r *Recorder) EndTurn(ctx context.Context, e TurnEvent) (*history.Record, e
 	return r.recordEvent(ctx, e, r.endTurn)
 }
 
-func (r *Recorder) endTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
+func (r *Recorder) endTurn(ctx context.Context, x *writeSession, e TurnEvent) (*history.Record, error) {
 	by := history.EndedByEvent
 	if e.Kind == agent.SessionEnd {
 		by = history.EndedByOther
 	}
-	for _, t := range slices.Backward(x.ongoing.turns) {
+	for _, t := range slices.Backward(x.activity.turns) {
 		if t.isOf(e) {
 			t.Record.Turn.Stop = clipID(e.Stop)
 			return t.Record, r.closeTurn(ctx, x, t, by)
 		}
 	}
-	if slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
+	if slices.ContainsFunc(x.activity.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
 		return nil, nil // the session is at its next turn already
 	}
 	last, err := r.lastTurn(e)
@@ -425,9 +425,9 @@ func (r *Recorder) AfterTool(ctx context.Context, e TurnEvent) (*history.Record,
 		return nil, err
 	}
 	defer x.close()
-	for _, t := range x.ongoing.turns {
+	for _, t := range x.activity.turns {
 		if t.ofSession(e) {
-			x.ongoing.inside = t.Record.ID
+			x.activity.inside = t.Record.ID
 			what := "After " + oneWord(firstRunes(e.Tool, mostID))
 			return r.checkpoint(ctx, x, CheckpointOptions{Description: what, unasked: true}, history.Auto)
 		}
@@ -456,8 +456,8 @@ func (r *Recorder) lastTurn(e TurnEvent) (last *history.Record, err error) {
 }
 
 // continueTurn records what a turn's agent did after the turn had been closed.
-func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, last *history.Record) (*history.Record, error) {
-	res, err := r.observe(ctx, x, look{phase: "recording", afterRun: true, unlimited: true})
+func (r *Recorder) continueTurn(ctx context.Context, x *writeSession, e TurnEvent, last *history.Record) (*history.Record, error) {
+	res, err := r.observe(ctx, x, captureOptions{phase: "recording", afterRun: true, unlimited: true})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -474,7 +474,7 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, la
 	if err != nil {
 		return nil, &BeginError{err}
 	}
-	rec.Before, rec.Turn.Continues = left(since.last), last.ID
+	rec.Before, rec.Turn.Continues = treeAfter(since.last), last.ID
 	rec.Files, rec.Bytes, rec.Unrecorded = since.last.Files, since.last.Bytes, res.Unrecorded
 	rec.Turn.Prompt, rec.Turn.PromptSize, rec.Description = last.Turn.Prompt, last.Turn.PromptSize, last.Description
 	t := &openTurn{note: turnNote{Agent: e.Process, After: since.last.ID}, Opened: &history.Opened{Record: rec, Effects: history.Effects{Labels: map[string]string{history.LabelOfTurn(rec.Actor.Turn): rec.ID}}}}
@@ -483,7 +483,7 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, la
 
 // closeTurns closes the open turns that are over, the newest first, so that one inside
 // another ends before it.
-func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTurn) bool) error {
+func (r *Recorder) closeTurns(ctx context.Context, x *writeSession, over func(*openTurn) bool) error {
 	open, err := r.openTurns()
 	if err != nil || len(open) == 0 {
 		return err
@@ -496,12 +496,12 @@ func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTu
 			return fmt.Errorf("turn %s is not closed: %w", t.Record.ID, err)
 		}
 	}
-	return x.ongoing.seeTurns(r)
+	return x.activity.addTurns(r)
 }
 
 // closeAllTurns closes the open turns before what moves the tree and is no agent's work, which is recorded before it, and says
 // whether there were any.
-func (r *Recorder) closeAllTurns(ctx context.Context, x *writing) (closed bool, err error) {
+func (r *Recorder) closeAllTurns(ctx context.Context, x *writeSession) (closed bool, err error) {
 	err = r.closeTurns(ctx, x, func(*openTurn) bool { closed = true; return true })
 	return closed, err
 }
@@ -517,12 +517,12 @@ func (r *Recorder) CloseTurns(ctx context.Context, op string) error {
 }
 
 // closeTurnsIn closes the turns inside a run whose command has ended.
-func (r *Recorder) closeTurnsIn(ctx context.Context, x *writing, run string) error {
+func (r *Recorder) closeTurnsIn(ctx context.Context, x *writeSession, run string) error {
 	return r.closeTurns(ctx, x, func(t *openTurn) bool { return t.Record.Inside == run })
 }
 
 // closeTurn closes a turn: what has changed since its prompt is recorded as its work, and what was deleted of .decree is written again.
-func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy) error {
+func (r *Recorder) closeTurn(ctx context.Context, x *writeSession, t *openTurn, by history.EndedBy) error {
 	words, err := r.bringDeleted(t.Opened)
 	for _, w := range words {
 		r.note("%s", w)
@@ -530,7 +530,7 @@ func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by hi
 	if err != nil {
 		return err
 	}
-	now, err := r.observe(ctx, x, look{phase: "comparing", frozen: frozenRules(t.Opened), afterRun: true, unlimited: true})
+	now, err := r.observe(ctx, x, captureOptions{phase: "comparing", frozen: frozenRules(t.Opened), afterRun: true, unlimited: true})
 	if err != nil {
 		return err
 	}
@@ -552,9 +552,9 @@ func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by hi
 }
 
 // recordTurn ends a turn's record with what changed until now.
-func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy, now *capture.Result, changes []tree.Change) error {
+func (r *Recorder) recordTurn(ctx context.Context, x *writeSession, t *openTurn, by history.EndedBy, now *capture.Result, changes []tree.Change) error {
 	rec := t.Record
-	changes, err := collected(readable(held(changes), rec.Unrecorded, now.Unrecorded))
+	changes, err := collected(readable(changesInMemory(changes), rec.Unrecorded, now.Unrecorded))
 	if err != nil {
 		return err
 	}
@@ -565,21 +565,21 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by h
 	if err != nil {
 		return err
 	}
-	diff, err := r.keepDiff(ctx, x, held(whose.turn), whose.shared, nil)
+	diff, err := r.keepDiff(ctx, x, changesInMemory(whose.turn), whose.shared, nil)
 	if err != nil {
 		return err
 	}
 	if err := r.keep(x, now); err != nil {
 		return err
 	}
-	if err := r.noteMounted(rec, held(whose.turn)); err != nil {
+	if err := r.noteMounted(rec, changesInMemory(whose.turn)); err != nil {
 		return err
 	}
-	if err := r.noteRenamed(rec, t.Opened, held(whose.turn)); err != nil {
+	if err := r.noteRenamed(rec, t.Opened, changesInMemory(whose.turn)); err != nil {
 		return err
 	}
 	rec.After, rec.DiffSHA256, rec.Changes = now.Tree, diff.SHA256, diff.Changes
-	rec.Unrecorded = joined(rec.Unrecorded, now.Unrecorded)
+	rec.Unrecorded = unrecordedPaths(rec.Unrecorded, now.Unrecorded)
 	rec.Status, rec.Turn.EndedBy = history.StatusSucceeded, by
 	manifest, sum, err := r.manifestFile(rec.Before, func(w io.Writer) error { return r.history.WriteManifest(rec, w) })
 	if err != nil {

@@ -106,7 +106,7 @@ func walkVerb(d plan.Direction) string {
 }
 
 func (r *Recorder) walk(ctx context.Context, o UndoOptions, d plan.Direction) (*MoveResult, error) {
-	return r.moving(ctx, walkVerb(d), o.DryRun, func(x *writing) (*MoveResult, error) {
+	return r.moving(ctx, walkVerb(d), o.DryRun, func(x *writeSession) (*MoveResult, error) {
 		others := map[tree.Path]bool{}
 		for {
 			known := len(others)
@@ -126,7 +126,7 @@ func (r *Recorder) walk(ctx context.Context, o UndoOptions, d plan.Direction) (*
 }
 
 // walkPast is walk once, past the records that changed any of others: those paths are another user's to move.
-func (r *Recorder) walkPast(ctx context.Context, x *writing, o UndoOptions, d plan.Direction, others map[tree.Path]bool) (*MoveResult, error) {
+func (r *Recorder) walkPast(ctx context.Context, x *writeSession, o UndoOptions, d plan.Direction, others map[tree.Path]bool) (*MoveResult, error) {
 	chain, unread, err := r.chain()
 	if err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func (w *undoing) mayHide(unread []history.Damage) error {
 }
 
 // finish makes what is planned, or says why not.
-func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
+func (w *undoing) finish(ctx context.Context, x *writeSession) (*MoveResult, error) {
 	p, err := w.plan.Plan(ctx)
 	if err != nil {
 		return nil, lookError(err)
@@ -312,7 +312,7 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	res := &MoveResult{Plan: p, Walked: w.done, Passed: w.passed}
 	if w.taken == 0 {
 		res.Walked = nil
-		return res, w.mentions(p)
+		return res, w.refuseUnknownPaths(p)
 	}
 	if w.taken < w.n {
 		return nil, w.tooFew()
@@ -320,7 +320,7 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	if err := w.refuse(p); err != nil {
 		return nil, err
 	}
-	if err := w.mentions(p); err != nil {
+	if err := w.refuseUnknownPaths(p); err != nil {
 		return nil, err
 	}
 	o := MoveOptions{Yes: w.o.Yes, DryRun: w.o.DryRun, Confirm: w.o.Confirm, Show: w.o.Show}
@@ -330,11 +330,11 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	return w.r.carryOut(ctx, x, w.t, o, res, w.action)
 }
 
-// mentions refuses PATHs that nothing of what is planned is about, and that are not there: the
+// refuseUnknownPaths refuses PATHs that nothing of what is planned is about, and that are not there: the
 // error says which record further down the chain has them.
-func (w *undoing) mentions(p *plan.Plan) error {
+func (w *undoing) refuseUnknownPaths(p *plan.Plan) error {
 	for _, path := range w.o.Paths {
-		err := w.r.mentions([]tree.Path{path}, p)
+		err := w.r.refuseUnknownPaths([]tree.Path{path}, p)
 		if err == nil {
 			continue
 		}

@@ -34,7 +34,7 @@ func (r *Reader) UnrecordedBack(ctx context.Context, rec *history.Record) error 
 
 // unrecordedLeft are the paths that keep UnrecordedBack from being nil.
 func (r *Reader) unrecordedLeft(ctx context.Context, rec *history.Record) ([]tree.Path, error) {
-	req, err := r.request(look{phase: "comparing", skipUnreadable: true, unlimited: true})
+	req, err := r.request(captureOptions{phase: "comparing", skipUnreadable: true, unlimited: true})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (r *Reader) unrecordedLeft(ctx context.Context, rec *history.Record) ([]tre
 	for _, c := range changes {
 		left = append(left, c.Path)
 	}
-	return r.notRestored(rec, joined(left, nil))
+	return r.notRestored(rec, unrecordedPaths(left, nil))
 }
 
 // notRestored are the paths that no restore to the state before rec has brought since.

@@ -26,7 +26,7 @@ func TestUsage(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, u.Records, 5)
 
-	s := &sizing{r: r.Reader}
+	s := &sizeWithout{r: r.Reader}
 	require.NoError(t, s.begin())
 	all := map[string]bool{}
 	stored, runs := u.Unneeded, int64(0)

@@ -54,7 +54,7 @@ func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error)
 		if err != nil {
 			return v.found, err
 		}
-		defer v.tell()
+		defer v.noteMissing()
 		v.logged = map[string]bool{o.Record.ID: logged}
 		gone, err := v.unlessGone(o.Record.ID, func() error { return v.record(ctx, o.Record) })
 		if gone {
@@ -63,7 +63,7 @@ func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error)
 		return v.found, err
 	}
 	v, err := r.verifyAll(ctx)
-	defer v.tell()
+	defer v.noteMissing()
 	if err != nil {
 		return v.found, err
 	}
@@ -72,7 +72,7 @@ func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error)
 		return v.found, err
 	}
 	for _, p := range broken {
-		if v.concerned(p) {
+		if v.concernsRecord(p) {
 			v.add("", p.Pack, p.Err)
 		}
 	}
@@ -105,7 +105,7 @@ func (r *Reader) verifyAll(ctx context.Context) (*verifier, error) {
 	if broken != nil {
 		v.add("", "", broken)
 	}
-	if err := v.know(list.Records); err != nil {
+	if err := v.noteRecords(list.Records); err != nil {
 		return v, err
 	}
 	for i, rec := range list.Records {
@@ -120,8 +120,8 @@ func (r *Reader) verifyAll(ctx context.Context) (*verifier, error) {
 	return v, nil
 }
 
-// know notes which records the log has.
-func (v *verifier) know(list []*history.Record) error {
+// noteRecords notes which records the log has.
+func (v *verifier) noteRecords(list []*history.Record) error {
 	v.logged = map[string]bool{}
 	for _, rec := range list {
 		is, err := v.r.history.Recorded(rec.ID)
@@ -156,10 +156,10 @@ func (v *verifier) unlessGone(id string, check func() error) (gone bool, err err
 	return false, check()
 }
 
-// concerned says whether a damaged place of the store takes something away: a
+// concernsRecord says whether a damaged place of the store takes something away: a
 // content that a record names and that is not stored elsewhere too. Where it is
 // not known what was there, something must be missing.
-func (v *verifier) concerned(p store.Problem) bool {
+func (v *verifier) concernsRecord(p store.Problem) bool {
 	if p.Torn {
 		return false
 	}
@@ -191,8 +191,8 @@ type verifier struct {
 	forgotten []tree.Path // paths of contents that were taken out on purpose
 }
 
-// tell says what is missing and no damage.
-func (v *verifier) tell() {
+// noteMissing says what is missing and no damage.
+func (v *verifier) noteMissing() {
 	if n := len(v.forgotten); n > 0 {
 		slices.Sort(v.forgotten)
 		v.r.note("forgotten on purpose, and so not compared: %s", some(slices.Compact(v.forgotten)))
@@ -203,9 +203,9 @@ func (v *verifier) add(record, path string, err error) {
 	v.found = append(v.found, Problem{record, path, err.Error(), errors.Is(err, errGone)})
 }
 
-// miss adds a content that the store does not have sound: once for a record and
+// addMissing adds a content that the store does not have sound: once for a record and
 // path, whichever of its trees has it.
-func (v *verifier) miss(record, path string, err error) {
+func (v *verifier) addMissing(record, path string, err error) {
 	if v.told[[2]string{record, path}] {
 		return
 	}
@@ -363,7 +363,7 @@ func (v *verifier) closure(ctx context.Context, id string) error {
 		}
 		if p.Err != nil {
 			whole = false
-			v.miss(id, cmp.Or(string(p.Path), "manifest.json"), p.Err)
+			v.addMissing(id, cmp.Or(string(p.Path), "manifest.json"), p.Err)
 		}
 		return ctx.Err()
 	})
@@ -389,7 +389,7 @@ func (v *verifier) object(id string, p *history.Part) bool {
 			v.forgotten = append(v.forgotten, tree.Path(p.Path))
 		}
 	case err != nil:
-		v.miss(id, string(p.Path), err)
+		v.addMissing(id, string(p.Path), err)
 		return false
 	}
 	return true
@@ -408,7 +408,7 @@ func (r *Reader) verifyTree(ctx context.Context) ([]Problem, error) {
 		return nil, err
 	}
 	last := list.Records[0]
-	req, err := r.request(look{phase: "checking", afterRun: true, unlimited: true, full: true})
+	req, err := r.request(captureOptions{phase: "checking", afterRun: true, unlimited: true, full: true})
 	if err != nil {
 		return nil, err
 	}
@@ -436,6 +436,6 @@ func (r *Reader) verifyTree(ctx context.Context) ([]Problem, error) {
 			out = append(out, Problem{Record: last.ID, Path: string(p), Reason: "larger than capture.max_file by now"})
 		}
 	}
-	r.tellUnrecorded(res)
+	r.noteUnrecorded(res)
 	return out, nil
 }

@@ -21,11 +21,11 @@ func (a *agents) tool(e TurnEvent, name string, paths ...string) {
 	a.t.Helper()
 	r := a.open()
 	defer r.Close()
-	t := project.Told{Agent: e.Agent, Session: e.Session, Process: e.Process, Tool: name, Any: len(paths) == 0}
+	t := project.AgentReport{Agent: e.Agent, Session: e.Session, Process: e.Process, Tool: name, Any: len(paths) == 0}
 	for _, p := range paths {
 		t.Paths = append(t.Paths, []byte(p))
 	}
-	require.NoError(a.t, r.project.NoteTold(t))
+	require.NoError(a.t, r.project.NoteAgentReport(t))
 }
 
 // sharedIn are the paths that a record's diff says others changed in the same time.
@@ -248,7 +248,7 @@ func TestSessionEndIsTold(t *testing.T) {
 	turn, theirs := a.prompt(e, "work"), a.prompt(other, "work")
 	a.write("f", "two\n")
 	r := a.open()
-	require.NoError(t, r.project.NoteTold(project.Told{Agent: "codex", Session: "s", End: true}))
+	require.NoError(t, r.project.NoteAgentReport(project.AgentReport{Agent: "codex", Session: "s", End: true}))
 	require.NoError(t, r.Close())
 	require.Equal(t, history.StatusOpen, a.now(turn.ID).Status)
 	a.checkpoint()
@@ -263,7 +263,7 @@ func TestSessionEndIsTold(t *testing.T) {
 	a.checkpoint()
 	r = a.open()
 	defer r.Close()
-	size, err := r.project.ToldSize()
+	size, err := r.project.AgentReportsSize()
 	require.NoError(t, err)
 	require.Zero(t, size, "what nobody needs goes")
 }

@@ -11,23 +11,23 @@ import (
 	"decree/disk"
 )
 
-// What coding agents tell besides prompts and answers needs no capture: which files a tool
-// has named, that a session has ended. A hook notes it as a line of a log in the store, and
-// whoever next has the project's lock goes by it:
+// Some events of coding agents need no capture of the tree: a tool has named files, or a session
+// has ended. A hook notes each as a line of a log in the store, its report. The next command that
+// takes the project's lock reads them:
 //
 //	own/told.jsonl   there while a turn is open, beside the log of acts
 //
-// A line is written under the lock of own/ alone, and is not flushed: what a power loss takes of
-// it makes a path nobody's own, which is what it would be without a hook.
+// A line is written under the lock of own/ alone, and is not flushed. A path whose line is lost
+// with the power counts as named by nobody, as it would without a hook.
 
-// ToldLog is the name of the log in OwnLogs.
-const ToldLog = "told.jsonl"
+// AgentReportsLog is the name of the log in OwnLogs.
+const AgentReportsLog = "told.jsonl"
 
-// mostTold bounds the log, in bytes: what is told beyond is not noted.
-const mostTold = 32 << 20
+// maxAgentReports bounds the log, in bytes: further reports are dropped.
+const maxAgentReports = 32 << 20
 
-// Told is one line: an event of an agent's session.
-type Told struct {
+// AgentReport is one line: an event of an agent's session.
+type AgentReport struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session,omitempty"`
 	Process Holder `json:"process"`
@@ -40,9 +40,9 @@ type Told struct {
 	Any   bool     `json:"any,omitempty"` // the tool may change anything
 }
 
-// NoteTold notes what an agent told. Where no record is open there is nobody whom it concerns, and
-// nothing is noted.
-func (p *Project) NoteTold(t Told) error {
+// NoteAgentReport adds a report to the log. Where no record is open it concerns nobody, and nothing
+// is noted.
+func (p *Project) NoteAgentReport(t AgentReport) error {
 	if !unfinished(p.Store, ofAnyKind) {
 		return nil
 	}
@@ -52,13 +52,13 @@ func (p *Project) NoteTold(t Told) error {
 	}
 	defer own.Close()
 	defer release()
-	log, err := own.OpenWrite(ToldLog, PrivateFile)
+	log, err := own.OpenWrite(AgentReportsLog, PrivateFile)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	now, err := log.Stat()
-	if err != nil || now.Size > mostTold {
+	if err != nil || now.Size > maxAgentReports {
 		return err
 	}
 	line, err := json.Marshal(t)
@@ -73,9 +73,9 @@ func (p *Project) NoteTold(t Told) error {
 // HasOpen says whether a record is open, as far as can be seen without the lock.
 func (s *Site) HasOpen() bool { return unfinished(s.Store, ofAnyKind) }
 
-// ToldSize is how long the log is: where what is told from now on begins.
-func (s *Site) ToldSize() (int64, error) {
-	log, err := s.readOwnLog(ToldLog)
+// AgentReportsSize is the log's length: where the next report begins.
+func (s *Site) AgentReportsSize() (int64, error) {
+	log, err := s.readOwnLog(AgentReportsLog)
 	if log == nil {
 		return 0, err
 	}
@@ -84,17 +84,17 @@ func (s *Site) ToldSize() (int64, error) {
 	return st.Size, err
 }
 
-// EachTold calls each for what was told, with the place of its line in the log. A line that
-// is torn is passed over.
-func (s *Site) EachTold(each func(at int64, t Told)) error {
-	return eachLine(s, ToldLog, 0, each)
+// EachAgentReport calls each for the reports in the log, with the places of their lines. A torn line
+// is passed over.
+func (s *Site) EachAgentReport(each func(at int64, t AgentReport)) error {
+	return eachLine(s, AgentReportsLog, 0, each)
 }
 
 // hooksLog says which events of agents were not recorded, a line each.
 const hooksLog = "hooks.log"
 
-// mostHooks bounds the log, in bytes: of a longer one the last half stays.
-const mostHooks = 64 << 10
+// maxHooksLog bounds the log, in bytes: of a longer one the last half stays.
+const maxHooksLog = 64 << 10
 
 // NoteHook adds a line to the log of hooks: what could not be recorded, and why.
 func (p *Project) NoteHook(at time.Time, text string) error {
@@ -108,7 +108,7 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 	if err != nil {
 		return err
 	}
-	if len(was)+len(text) <= mostHooks {
+	if len(was)+len(text) <= maxHooksLog {
 		log, err := p.Store.OpenWrite(hooksLog, PrivateFile)
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 	return ReplaceFile(p.Store, hooksLog, []byte(half+text), PrivateFile, false)
 }
 
-// readHooksLog returns the end of the log of hooks, mostHooks at most; nothing where there is none.
+// readHooksLog returns the end of the log of hooks, maxHooksLog bytes at most; nothing where there is none.
 func readHooksLog(store disk.Dir) ([]byte, error) {
 	f, err := store.Open(hooksLog)
 	if err != nil {
@@ -133,7 +133,7 @@ func readHooksLog(store disk.Dir) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.NewSectionReader(f, max(0, st.Size-mostHooks), mostHooks))
+	return io.ReadAll(io.NewSectionReader(f, max(0, st.Size-maxHooksLog), maxHooksLog))
 }
 
 // HooksLog are the lines of the log of hooks since a time, to the second, oldest first.
