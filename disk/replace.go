@@ -2,7 +2,6 @@ package disk
 
 import (
 	"errors"
-	"io/fs"
 	"syscall"
 )
 
@@ -22,6 +21,14 @@ type Replacement struct {
 // Draft is the name of a file that Replace has not given its own yet. A death leaves it.
 func Draft(name string) string { return name + ".new" }
 
+// Content writes data, for Replace.
+func Content(data []byte) func(File) error {
+	return func(f File) error {
+		_, err := f.Write(data)
+		return err
+	}
+}
+
 // Replace writes a file beside the place of name and then puts it there, so that who
 // reads finds the old content or the new, and never a part. What a dead process left of
 // an earlier try is removed first. After an error the old file stands, and nothing is
@@ -35,7 +42,7 @@ func Replace(d Dir, name string, how Replacement, write func(File) error) error 
 	if place == nil {
 		place = d.Rename
 	}
-	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := UnlessMissing(d.Remove(temp)); err != nil {
 		return err
 	}
 	f, err := CreateFile(d, temp, how.Perm)

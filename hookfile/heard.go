@@ -85,5 +85,5 @@ func NoteHeard(d disk.Disk, base, agent string, build bool, change func(*Heard))
 	if err != nil {
 		return err
 	}
-	return disk.Replace(in, agent+".json", disk.Replacement{Perm: project.PrivateFile}, contents(append(text, '\n')))
+	return disk.Replace(in, agent+".json", disk.Replacement{Perm: project.PrivateFile}, disk.Content(append(text, '\n')))
 }

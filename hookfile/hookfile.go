@@ -348,7 +348,7 @@ func (p *place) make(f agent.File, c Change) error {
 			return project.Unmoved(err)
 		}
 		how := disk.Replacement{Perm: perm, Flush: true, Place: p.dir.RenameNew}
-		if err := disk.Replace(p.dir, p.name+copySuffix, how, contents(c.Old)); err != nil {
+		if err := disk.Replace(p.dir, p.name+copySuffix, how, disk.Content(c.Old)); err != nil {
 			return project.Unmoved(err)
 		}
 	}
@@ -364,7 +364,7 @@ func (p *place) make(f agent.File, c Change) error {
 		}
 		return p.dir.Rename(temp, to, name)
 	}}
-	if err := disk.Replace(p.dir, p.name, how, contents(c.New)); err != nil {
+	if err := disk.Replace(p.dir, p.name, how, disk.Content(c.New)); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			err = errMeanwhile
 		}
@@ -396,13 +396,6 @@ func (p *place) failed(err error) error {
 		return (&project.Error{Kind: project.Refused, Msg: p.path, Err: errMeanwhile}).Unchanged()
 	}
 	return project.Unmoved(err)
-}
-
-func contents(text []byte) func(disk.File) error {
-	return func(file disk.File) error {
-		_, err := file.Write(text)
-		return err
-	}
 }
 
 // same says whether the file still has the bytes that were read.

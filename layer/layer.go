@@ -345,10 +345,7 @@ func readFile(dir disk.Dir, name string, most int64) ([]byte, error) {
 
 // writeFile puts a file in the place of the one that is there.
 func writeFile(dir disk.Dir, name string, data []byte, flush bool) error {
-	return disk.Replace(dir, name, disk.Replacement{Perm: 0o600, Flush: flush}, func(f disk.File) error {
-		_, err := f.Write(data)
-		return err
-	})
+	return disk.Replace(dir, name, disk.Replacement{Perm: 0o600, Flush: flush}, disk.Content(data))
 }
 
 // Names lists the layers in no order, and what dead processes left or somebody put in a layer's

@@ -92,10 +92,7 @@ func dropInto(dir disk.Dir, note func(...Act) error, to, name string, data []byt
 		}
 		return dir.RenameNew(draft, dir, name)
 	}
-	return disk.Replace(dir, name, how, func(f disk.File) error {
-		_, err := f.Write(data)
-		return err
-	})
+	return disk.Replace(dir, name, how, disk.Content(data))
 }
 
 // makeBelow opens a directory below .decree and makes what is missing of its path;

@@ -80,10 +80,7 @@ func MakeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {
 
 // ReplaceFile is disk.Replace for bytes.
 func ReplaceFile(d disk.Dir, name string, data []byte, perm uint32, flush bool) error {
-	return disk.Replace(d, name, disk.Replacement{Perm: perm, Flush: flush}, func(f disk.File) error {
-		_, err := f.Write(data)
-		return err
-	})
+	return disk.Replace(d, name, disk.Replacement{Perm: perm, Flush: flush}, disk.Content(data))
 }
 
 // ReplaceJSON is ReplaceFile of a value as a line of JSON.
@@ -108,8 +105,5 @@ func removeFile(d disk.Dir, name string) error {
 // left is written over.
 func WriteNew(d disk.Dir, name, draft string, data []byte, perm uint32) error {
 	how := disk.Replacement{Perm: perm, Flush: true, Temp: draft, Place: d.RenameNew}
-	return disk.Replace(d, name, how, func(f disk.File) error {
-		_, err := f.Write(data)
-		return err
-	})
+	return disk.Replace(d, name, how, disk.Content(data))
 }

@@ -333,7 +333,7 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 	if err := r.openAction(x, a, end); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	none := a.plan.Empty()
+	nothingMoves := a.plan.Empty()
 	cache.serve(a.plan.Steps)
 	packed, err := a.plan.Pack() // what files are moved by is all that is in memory meanwhile
 	if err != nil {
@@ -351,15 +351,7 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 		return unrecorded
 	}})
 	if unrecorded != nil {
-		// The journal says that the tree is new, and the open record how it ends:
-		// both stay for the next command.
-		e := &project.Error{Kind: project.Failed, Err: unrecorded,
-			Msg:    fmt.Sprintf("the files are moved, but record %s is not written yet", id),
-			Advice: "once the cause is gone 'decree recover' writes it; then 'decree revert last' undoes it"}
-		if none { // there is no journal, so that it may be dropped
-			e.Msg, e.Advice = fmt.Sprintf("no file had to be moved, but record %s is not written yet", id), "once the cause is gone, see 'decree log' whether it is there, or else repeat the command"
-		}
-		return nil, nil, &unrecordedError{e}
+		return nil, nil, notRecordedYet(id, unrecorded, nothingMoves)
 	}
 	if err != nil {
 		if !halfMoved(err) {
@@ -370,6 +362,19 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 	out.Notes = append(out.Notes, notes...)
 	r.retain(ctx, x, a.reason)
 	return end.Record, out, nil
+}
+
+// notRecordedYet says that the record of a move is not written. The journal says that the tree is
+// new, and the open record how it ends: both stay for the next command. Where nothing moves there is
+// no journal, so that the open record may be dropped.
+func notRecordedYet(id string, err error, nothingMoves bool) error {
+	e := &project.Error{Kind: project.Failed, Err: err,
+		Msg:    fmt.Sprintf("the files are moved, but record %s is not written yet", id),
+		Advice: "once the cause is gone 'decree recover' writes it; then 'decree revert last' undoes it"}
+	if nothingMoves {
+		e.Msg, e.Advice = fmt.Sprintf("no file had to be moved, but record %s is not written yet", id), "once the cause is gone, see 'decree log' whether it is there, or else repeat the command"
+	}
+	return &unrecordedError{e}
 }
 
 // orEdited is err, or its cause: somebody has changed paths since the plan looked at them,

@@ -223,10 +223,7 @@ func (m *refMover) locked(name string, text []byte, check func(p gitPlace) (bool
 		return err
 	}
 	lock := p.base + ".lock"
-	err = disk.Replace(p.Dir, lock, disk.Replacement{Perm: perm, Flush: true, Temp: p.base + ".decree.lock", Place: p.RenameNew}, func(f disk.File) error {
-		_, err := f.Write(text)
-		return err
-	})
+	err = disk.Replace(p.Dir, lock, disk.Replacement{Perm: perm, Flush: true, Temp: p.base + ".decree.lock", Place: p.RenameNew}, disk.Content(text))
 	if errors.Is(err, fs.ErrExist) {
 		has, rerr := project.ReadFile(p.Dir, lock, mostOfGit)
 		if err = rerr; err == nil && (!m.again || !bytes.Equal(has, text)) {
@@ -309,8 +306,5 @@ func extendLog(live disk.Dir, name string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: perm, Flush: true}, func(f disk.File) error {
-		_, err := f.Write(text)
-		return err
-	})
+	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: perm, Flush: true}, disk.Content(text))
 }

@@ -80,10 +80,7 @@ func WriteForgotten(dir disk.Dir, l *Forgotten) error {
 	if len(data) > maxForgotten {
 		return fmt.Errorf("%s: with these %d contents it would be larger than %d MiB and could not be read again: forget fewer at once, or shorter paths", forgottenName, len(l.Contents), maxForgotten>>20)
 	}
-	return disk.Replace(dir, forgottenName, disk.Replacement{Perm: 0o600, Flush: true}, func(f disk.File) error {
-		_, err := f.Write(append(data, '\n'))
-		return err
-	})
+	return disk.Replace(dir, forgottenName, disk.Replacement{Perm: 0o600, Flush: true}, disk.Content(append(data, '\n')))
 }
 
 // missing is the error for a content that is not there. Where the list cannot be

@@ -344,10 +344,7 @@ func (t *Directory) Swap(ctx context.Context, name string, data []byte, was Vers
 	if now != was {
 		return "", fmt.Errorf("%s: %w", name, ErrConflict)
 	}
-	err = disk.Replace(dir, base, disk.Replacement{Perm: privateFile, Flush: true, Temp: Unfinished + base}, func(f disk.File) error {
-		_, err := f.Write(data)
-		return err
-	})
+	err = disk.Replace(dir, base, disk.Replacement{Perm: privateFile, Flush: true, Temp: Unfinished + base}, disk.Content(data))
 	return want, err
 }
 
