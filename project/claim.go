@@ -93,7 +93,7 @@ func (p *Project) lockFirst(w Where, f *finding) (release func() error, err erro
 	return func() error { return errors.Join(root(), own()) }, nil
 }
 
-// memoryIsStale says whether the store's memory is to be written anew for this root.
+// memoryIsStale says whether the store's note of its root has to be written again.
 func (p *Project) memoryIsStale(f *finding) bool {
 	self, err := factsOf(p.Dir)
 	return err == nil && string(f.mem.Root) == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self, f.mem.form)
@@ -246,7 +246,7 @@ func (p *Project) Reread() error {
 	return err
 }
 
-// makeStorePrivate takes the store's directory back to its owner alone.
+// makeStorePrivate takes the rights to the store's directory from all but its owner.
 func (p *Project) makeStorePrivate() error {
 	self, err := p.Store.Self()
 	if err != nil || self.Mode&0o777 == PrivateDir {

@@ -141,7 +141,7 @@ func (p *Project) makeDecree() (made bool, err error) {
 	return made, err
 }
 
-// giveBackDecree gives .decree, of which st is, to its owner again.
+// giveBackDecree gives the owner of .decree the rights to it again; st is what it is now.
 func (p *Project) giveBackDecree(st disk.Info) error {
 	if st.Kind != disk.Directory || st.Mode&0o700 == 0o700 {
 		return nil

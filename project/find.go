@@ -201,7 +201,7 @@ func (p *Project) trusts(asked storeBase, store disk.Dir) (owner uint32, trusted
 	return has.UID, err == nil && has.UID == base.UID, err
 }
 
-// refuseOtherBase refuses a place that is asked for while the project has another.
+// refuseOtherBase refuses a base that is asked for where the project's store is in another one.
 func (p *Project) refuseOtherBase(asked, has storeBase) error {
 	if !asked.asked || sameBase(p.Disk, asked.abs(p.Root), has.abs(p.Root)) {
 		return nil
@@ -487,7 +487,7 @@ func runsInPlace(open disk.Dir, name string) bool {
 	return err != nil || json.Unmarshal(data, &o) != nil || o.Record.Reason != "turn" && o.Record.Isolated == ""
 }
 
-// useFinding makes the finding the project's.
+// useFinding opens the project with the store that was found.
 func (p *Project) useFinding(f *finding) {
 	p.Store, p.ID, p.base, p.form = f.store, f.mem.ID, f.base, f.mem.form
 	p.StorePath = filepath.Join(storeBase{base: f.base}.abs(p.Root), f.mem.ID)

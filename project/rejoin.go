@@ -76,7 +76,7 @@ func (p *Project) parent() (disk.Dir, string, error) {
 	return dir, filepath.Base(p.Root), err
 }
 
-// statNoFollow is what is at name in parent, no link followed.
+// statNoFollow looks at name in parent, and follows no link.
 func statNoFollow(parent disk.Dir, name string) (st disk.Info, there bool, err error) {
 	if parent == nil {
 		return st, false, nil

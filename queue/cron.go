@@ -90,7 +90,7 @@ func (c *cron) tick() error {
 	return errors.Join(append(each, err)...)
 }
 
-// noteOutcome notes how a look at a job went, or at all of them.
+// noteOutcome notes the outcome of a check of a job, or of all of them.
 func (c *cron) noteOutcome(job string, err error, now time.Time) {
 	if err == nil {
 		delete(c.failing, job)
@@ -99,7 +99,7 @@ func (c *cron) noteOutcome(job string, err error, now time.Time) {
 	}
 }
 
-// dueWhileFailing says whether looks have failed since a minute in which a job was due.
+// dueWhileFailing says whether checks have failed since a minute in which a job was due.
 func (c *cron) dueWhileFailing(job string, minute time.Time) bool {
 	for _, since := range []time.Time{c.failing[""], c.failing[job]} {
 		if !since.IsZero() && !minute.Before(since) {

@@ -165,7 +165,7 @@ func free(dir disk.Dir, name string, also string) (string, error) {
 	}
 }
 
-// isTaken says whether dir has base with one of the ends that are not "".
+// isTaken says whether dir has a file called base with one of the ends; "" is no end.
 func isTaken(dir disk.Dir, base string, ends ...string) (bool, error) {
 	for _, end := range ends {
 		if end == "" {
@@ -189,7 +189,7 @@ func move(from disk.Dir, name string, to disk.Dir, wanted string) (string, error
 	return as, err
 }
 
-// moveToFreeName is carry to the name that is wanted or the first free one beside it.
+// moveToFreeName is moveOrCopy to the name that is wanted, or else to the first free one like it.
 func moveToFreeName(from disk.Dir, name string, to disk.Dir, wanted string) (as string, err error) {
 	for {
 		if as, err = free(to, wanted, ""); err == nil {
@@ -429,7 +429,7 @@ func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename f
 	})
 }
 
-// replacement is how a file is put where rename has it, by way of a draft.
+// replacement writes a file as a draft, to which rename gives its name.
 func replacement(draft string, mode uint32, rename func(string, disk.Dir, string) error) disk.Replacement {
 	return disk.Replacement{Perm: mode, Flush: true, Temp: draft + draftEnd, Place: rename}
 }

@@ -62,7 +62,7 @@ func (t *turnQueue) next() {
 	}
 }
 
-// makeLast has all others wait with their ends, until ended.
+// makeLast notes that a message makes its last attempt: all others wait with their ends until it has ended.
 func (t *turnQueue) makeLast(number int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

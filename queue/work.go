@@ -39,7 +39,7 @@ func (q *Queue) Work(ctx context.Context, o WorkOptions) error {
 	return w.finish(ctx)
 }
 
-// worker is the doing of several messages, each by a goroutine with a job of its own.
+// worker does several messages, each by a goroutine with a job of its own.
 type worker struct {
 	q       *Queue
 	o       WorkOptions
@@ -54,7 +54,7 @@ type worker struct {
 	signals signals
 }
 
-// jobEnd is what became of what a goroutine was to do; no result: it found nothing.
+// jobEnd is how a job has ended; without a result it found no message.
 type jobEnd struct {
 	job *job
 	res *Result
@@ -137,7 +137,7 @@ func (w *worker) over(e jobEnd) {
 	}
 }
 
-// joinErrors is two errors as one. Beside another the end of a context, which a signal has ended, says nothing.
+// joinErrors joins two errors. Beside another error it leaves out that a context has ended, as after a signal.
 func joinErrors(a, b error) error {
 	switch {
 	case a == nil || b != nil && errors.Is(a, context.Canceled):

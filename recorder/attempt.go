@@ -273,7 +273,8 @@ func (u *run) examine(ctx context.Context, n int) error {
 	return nil
 }
 
-// withoutUnread drops what seems to be made and could not be read before the command, or was too large: it was there.
+// withoutUnread drops the files that only seem to be new: they were there before the command, and not recorded, since
+// they could not be read or were too large.
 func (u *run) withoutUnread(changes []tree.Change) []tree.Change {
 	return slices.DeleteFunc(changes, func(c tree.Change) bool { return wasThere(c, u.unread) })
 }

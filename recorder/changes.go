@@ -35,7 +35,7 @@ const fetched = 256
 // it; it can be read more than once.
 type changeSeq = iter.Seq2[tree.Change, error]
 
-// changesInMemory are changes that are in memory.
+// changesInMemory is a changeSeq of a list.
 func changesInMemory(changes []tree.Change) changeSeq {
 	return func(yield func(tree.Change, error) bool) {
 		for _, c := range changes {
@@ -65,7 +65,7 @@ func anyOf(changes changeSeq) (bool, error) {
 	return false, nil
 }
 
-// withoutChanges leaves some changes out.
+// withoutChanges leaves out the changes that drop names.
 func withoutChanges(changes changeSeq, drop func(tree.Change) bool) changeSeq {
 	return func(yield func(tree.Change, error) bool) {
 		for c, err := range changes {

@@ -181,7 +181,7 @@ func changedMeanwhile(err error) bool {
 	return (errors.As(err, new(*ConflictError)) || errors.As(err, new(*worktree.ConflictError))) && !halfMoved(err)
 }
 
-// differingPaths are the paths whose new sides differ in two differences from the same tree.
+// differingPaths are the paths that have different new entries in two lists of changes from the same tree.
 func differingPaths(was, now []tree.Change) (paths []tree.Path) {
 	sides := map[tree.Path]*tree.Entry{}
 	for _, c := range was {

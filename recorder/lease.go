@@ -14,12 +14,12 @@ import (
 	"decree/runner"
 )
 
-// The lock guards decree's own work. While a run's command works the lock is free, and a
-// lease says that the run's process lives: its open record is not to be recovered. What
-// others may do meanwhile goes by two questions: does the operation move the user's files,
-// and does its process descend from the run's? Then it is a part of the run, and may.
+// The lock guards decree's own work. While a run's command works the lock is free, and a lease
+// says that the run's process lives, so that nobody recovers its open record. Meanwhile others
+// may do what does not move the user's files. What moves them may only be done by a process that
+// descends from the run's: it is a part of the run.
 
-// lockMode is what an operation may have beside it.
+// lockMode says which runs may work while an operation has the lock.
 type lockMode uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	movesFiles                 // it waits for that run, or is refused
 )
 
-// activity are the runs whose commands work while an operation does.
+// activity is the runs whose commands work, and the turns that are open, during an operation.
 type activity struct {
 	leases  []project.Lease // of runs whose commands work, the oldest first
 	inside  string          // the nearest of them, or of turns, that this process is part of, "" for none
@@ -62,7 +62,7 @@ func (b activity) refuseIsolated() error {
 	return nil
 }
 
-// currentActivity looks which runs have their commands working now.
+// currentActivity finds the runs whose commands work now.
 func (r *Recorder) currentActivity() (b activity, err error) {
 	if b.leases, err = r.project.Leases(); err != nil {
 		return b, err
@@ -76,7 +76,7 @@ func (r *Recorder) currentActivity() (b activity, err error) {
 	return b, nil
 }
 
-// addTurns adds the open turns to what goes on. The caller has the lock, so that what
+// addTurns adds the open turns. The caller has the lock, so that what
 // stands in the place of the open records is moved away.
 func (b *activity) addTurns(r *Recorder) (err error) {
 	if b.turns, err = r.openTurns(); err != nil {
@@ -267,7 +267,7 @@ func (u *run) takeLease() (err error) {
 	return err
 }
 
-// freeLock gives back the lock while a command works, or a person thinks. What follows calls
+// freeLock gives back the lock while a command works, or a person decides. The caller then calls
 // takeLock before it touches anything, and catchUp before it writes.
 func (u *run) freeLock() error {
 	if err := u.nameAlone(); err != nil {
@@ -281,8 +281,8 @@ func (u *run) freeLock() error {
 	return nil
 }
 
-// withoutLock lets others work while do waits for something. What an attempt left is named
-// before, so that nobody frees it.
+// withoutLock lets others work while do waits for something. Before that, the open record names
+// what an attempt left, so that nobody frees it.
 func (u *run) withoutLock(ctx context.Context, do func()) error {
 	if err := u.r.saveDraft(u.opened, u.rec); err != nil {
 		return err

@@ -18,9 +18,9 @@ import (
 	"decree/worktree"
 )
 
-// What lies in the root and is not recorded, .git and what the rules ignore, is not
-// decree's to put back. But a failed run that took it away must not be said to be put
-// back without a word of it, and where it only got another name it gets its own again.
+// Some of what lies in the root is not recorded: .git, and what the rules ignore. decree cannot
+// put its contents back. But when a failed run has deleted such an entry, the message about the
+// put-back names it, and when the run has only renamed it, it gets its former name.
 
 // What is not put back at once, as a run's that succeeded or an agent's turn, has in its record which of it got a name
 // that is recorded: a revert would take that away as a file that was made, and it gets its own again instead.

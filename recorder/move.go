@@ -293,7 +293,7 @@ type fullTree struct {
 	found      *outside  // what had changed since the last record
 }
 
-// undoneRecord is in the record of a revert or apply: what it changed about others.
+// undoneRecord is a record that a revert or apply has changed, as it was before. It is in the record of that.
 type undoneRecord struct {
 	ID       string         `json:"id"`
 	Status   history.Status `json:"status"`
@@ -649,7 +649,7 @@ func (r *Recorder) openAction(x *writeSession, a action, end *ending) error {
 	})
 }
 
-// withUndoer gives an effect that undoes the id of what undid it.
+// withUndoer is an effect with id in the places that say which record undid another.
 func withUndoer(e history.StatusEffect, id string) history.StatusEffect {
 	if e.Draft != nil {
 		draft := *e.Draft

@@ -451,7 +451,7 @@ func (r *Reader) shrink(list []retention.Verdict, most int64) (fits bool, err er
 	return fits, nil
 }
 
-// sizeWithout computes how much would be used without some records.
+// sizeWithout computes how many bytes would be used without some records.
 type sizeWithout struct {
 	r      *Reader
 	most   int64
@@ -542,7 +542,7 @@ func (r *Recorder) retain(ctx context.Context, x *writeSession, reason history.R
 	}
 }
 
-// pruneIsDue says whether the record that was just made can have made another one go.
+// pruneIsDue says whether some record may have to be removed now that another one was made.
 // Under the limits it decodes nothing.
 func (r *Recorder) pruneIsDue(reason history.Reason) (due, capped bool, err error) {
 	cfg := &r.project.Config

@@ -335,7 +335,7 @@ func (rc *race) forwardSignals(done <-chan struct{}) {
 	}
 }
 
-// forwardSignal gives a signal to every candidate; who has had two needs no third.
+// forwardSignal gives a signal to every candidate that has not had two already.
 func (rc *race) forwardSignal(s os.Signal) {
 	rc.mu.Lock()
 	if rc.stopped == nil {

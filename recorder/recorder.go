@@ -133,7 +133,7 @@ func (r *Recorder) Project() *project.Project { return r.project }
 // History is its records.
 func (r *Recorder) History() *history.History { return r.history }
 
-// writeSession is what every writing operation has in its hands.
+// writeSession is what a writing operation needs: the lock, the store's writer, what others do meanwhile.
 type writeSession struct {
 	unlock      func() // nil while the lock is free: a command runs
 	w           *store.Writer

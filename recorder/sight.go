@@ -71,7 +71,7 @@ func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
 	}
 }
 
-// seenBefore says what path was when the run began, if that was seen. The store has its content.
+// seenBefore is the entry that path had when the run began, if a capture beside the command saw it. The store has its content.
 func (u *isolatedRun) seenBefore(path tree.Path) (*tree.Entry, bool) {
 	if u.sights == nil {
 		return nil, false
