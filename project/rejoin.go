@@ -86,10 +86,7 @@ func statNoFollow(parent disk.Dir, name string) (st disk.Info, there bool, err e
 		return st, err == nil, err
 	}
 	st, err = parent.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return st, false, nil
-	}
-	return st, err == nil, err
+	return st, err == nil, disk.UnlessMissing(err)
 }
 
 // deleted says whether an open directory has no name any more. Where the number

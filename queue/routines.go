@@ -111,10 +111,7 @@ func (d routineDir) Read(name string) ([]byte, error) {
 	}
 	defer dir.Close()
 	data, err := project.ReadFile(dir, name, message.MaxSize)
-	if isMissing(err) {
-		return nil, nil
-	}
-	return data, err
+	return data, disk.UnlessMissing(err)
 }
 
 // readBelow reads a file below the root by handles, following no link.

@@ -303,10 +303,7 @@ func (g *gitReach) inTree(name string) (bool, error) {
 		defer p.close()
 		_, err = p.Stat(p.base)
 	}
-	if isMissing(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return err == nil, disk.UnlessMissing(err)
 }
 
 // openPacks opens the indexes of all packs.

@@ -300,10 +300,7 @@ func (u *run) elsewhere(top tree.Path) (gone []unrecordedEntry, places map[strin
 // spelling of its name does, too.
 func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
 	now, err := r.project.Dir.Stat(name)
-	if isMissing(err) {
-		return false, nil
-	}
-	return err == nil && now.SameFile(was), err
+	return err == nil && now.SameFile(was), disk.UnlessMissing(err)
 }
 
 // lookAt says whether a path below a directory of the root can be looked at.
