@@ -34,7 +34,7 @@ func (r *Reader) mounts() map[tree.Path]string {
 	root := realPath(r.project.Root)
 	what := map[tree.Path]string{}
 	for _, m := range layer.MountsBelow(root) {
-		place := tree.Path(m.At[len(root)+1:])
+		place := tree.Path(strings.TrimPrefix(strings.TrimPrefix(m.At, root), "/"))
 		if m.Local { // a server that is gone is not asked
 			m.What += r.originAt(place)
 		}

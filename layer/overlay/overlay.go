@@ -96,7 +96,7 @@ func Below(mountinfo []byte, root string) (list []Mounted) {
 	below := strings.TrimSuffix(root, "/") + "/"
 	for line := range strings.Lines(string(mountinfo)) {
 		before, after, _ := strings.Cut(line, " - ")
-		f := strings.Fields(before)
+		f := strings.Split(before, " ")
 		if len(f) < 5 {
 			continue
 		}
@@ -123,7 +123,7 @@ func Over(mountinfo []byte, path string) (name string) {
 	longest := -1
 	for line := range strings.Lines(string(mountinfo)) {
 		before, after, ok := strings.Cut(line, " - ")
-		f := strings.Fields(before)
+		f := strings.Split(before, " ")
 		if !ok || len(f) < 5 {
 			continue
 		}

@@ -26,6 +26,7 @@ func TestBelow(t *testing.T) {
 	assert.Equal(t, []Mounted{{At: "/home/a b/root/in\tner", What: "overlay overlay /"}}, Below([]byte(mountinfo), "/home/a b/root"))
 	assert.Equal(t, []Mounted{{At: "/m", What: "ext4 /d", Local: true}}, Below([]byte("40 28 7:0 /d /m rw - ext4 /dev/loop0 rw\n"), "/"))
 	assert.Len(t, Below([]byte("40 28 7:0 /d /home/C#/a\\040b/m rw - ext4 /dev/loop0 rw\n"), "/home/C#/a b"), 1)
+	assert.Equal(t, "/r/a\u00a0b", Below([]byte("40 28 7:0 /d /r/a\u00a0b rw - ext4 /dev/loop0 rw\n"), "/r")[0].At, "a blank that is not the kernel's")
 	assert.Empty(t, Below([]byte(mountinfo), "/home/a b/rooted"))
 	assert.Len(t, Below([]byte(mountinfo), "/"), 5, "the root of all, too")
 }
