@@ -164,7 +164,7 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 			say("%s: %s", what, w)
 		}
 	}
-	missing, _, err := r.missingOwn(ownSet{files: own, acts: actsOf(o)})
+	missing, _, err := r.missingOwn(ownSet{files: own, acts: actsOf(o), began: o.Record.Started.UnixNano()})
 	if err != nil || len(missing) == 0 {
 		return words, err
 	}

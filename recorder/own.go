@@ -51,6 +51,7 @@ type ownSet struct {
 	files []ownFile // all but those that are in large; a directory comes before what it holds
 	large []*largeDir
 	acts  *int64 // where the log of acts goes on from there; nil: it is not known
+	began int64  // what changed later, in ns since 1970, changed in the run; 0: not known
 }
 
 // ownCache is what a process knows of the user's own files from one run to the next.
@@ -120,6 +121,7 @@ func (r *Recorder) ownFiles(x *writeSession, brief bool) (own ownSet, err error)
 		return own, err
 	}
 	own.acts = &acts
+	own.began = time.Now().UnixNano() - int64(disk.CoarseTick)
 	l := &ownLook{r: r, x: x, brief: brief, large: map[string]*largeDir{}}
 	own.files = []ownFile{{Path: ".", Mode: self.Mode, Dir: true, Ino: self.Ino}}
 	err = eachOwn(r.project.Decree, "", l.list, func(dir disk.Dir, name, at string, info disk.Info) error {
@@ -544,7 +546,7 @@ func sumOfFile(dir disk.Dir, name string) (tree.Hash, error) {
 // message, a job or a routine by its old name, and does not by its new one, is missing.
 //
 // One that was written again in this run has another inode than the one that is noted. It is
-// known by its name, where there was no such file when the run began.
+// known by its name, where there was no such file when the run began: one that lay in done before is another, of which it is a copy.
 func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error) {
 	type key struct {
 		top  string
@@ -570,7 +572,7 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 				continue
 			}
 			f := missing[i]
-			if f.Dir != (info.Kind == disk.Directory) || !f.Dir && leftQueue(f.Path, at) || k.ino == 0 && (info.Kind != disk.Regular || own.has(at)) {
+			if f.Dir != (info.Kind == disk.Directory) || !f.Dir && leftQueue(f.Path, at) || k.ino == 0 && (info.Kind != disk.Regular || own.has(at) || info.Ctime < own.began) {
 				continue
 			}
 			if info.Kind == disk.Regular {

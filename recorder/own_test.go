@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,5 +58,22 @@ func TestWhatMayHaveMovedTakesNoMemory(t *testing.T) {
 		require.Equal(t, missing, left)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
 		return struct{}{}, err
+	})
+}
+
+// TestCopiedFromDone: a message that is a copy of one in done, and was deleted, is missing, unless that one came there while the run went on.
+func TestCopiedFromDone(t *testing.T) {
+	b := newBench(t)
+	done := filepath.Join(b.root, ".decree/inbox/done")
+	require.NoError(t, os.MkdirAll(done, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(done, "b.md"), []byte("second\n"), 0o644))
+	with(b, func(r *Recorder) (struct{}, error) {
+		copied := []ownFile{{Path: "inbox/b.md", Mode: 0o644, Ino: 1, Hash: sha256.Sum256([]byte("second\n"))}}
+		for began, missing := range map[int64]int{0: 0, 1: 0, time.Now().Add(time.Hour).UnixNano(): 1} {
+			left, err := r.withoutMoved(ownSet{began: began}, copied)
+			require.NoError(t, err)
+			require.Len(t, left, missing)
+		}
+		return struct{}{}, nil
 	})
 }
