@@ -161,8 +161,16 @@ func (d *doctor) place(context.Context, bool) error {
 	if info, err := p.Dir.Stat(".decree"); err != nil || info.Kind != disk.Directory {
 		d.add(Warning, "project", ".decree is missing", repairHint, false)
 	}
+	for _, name := range ignoreFiles {
+		if info, err := p.Dir.Stat(name); err == nil && info.Kind == disk.Symlink {
+			d.add(Warning, "project", name+" is a link, and is not read: what it leaves out is recorded", "make it a file", false)
+		}
+	}
 	return nil
 }
+
+// ignoreFiles are the names of ignore files, of which no link is followed.
+var ignoreFiles = []string{".gitignore", ".decreeignore"}
 
 // private looks at the store's mode: it holds copies of everything.
 func (d *doctor) private(context.Context, bool) error {

@@ -334,7 +334,7 @@ func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []tree
 			return nil, err
 		}
 		base := it.Path.Name()
-		if it.Entry.Type == tree.Regular && (base == ".gitignore" || base == ".decreeignore") {
+		if it.Entry.Type == tree.Regular && slices.Contains(ignoreFiles, base) {
 			req.Frozen = append(req.Frozen, capture.RuleFile{Path: string(it.Path), SHA256: it.Entry.SHA256})
 		}
 	}
