@@ -87,7 +87,7 @@ func (g gitFiles) head(root string) (h GitHead, log []byte, err error) {
 	if err != nil || data == nil {
 		return h, nil, err
 	}
-	text := strings.TrimSpace(string(data))
+	text := strings.TrimRight(string(data), " \t\r\n")
 	ref, isRef := strings.CutPrefix(text, "ref: ")
 	if !isRef {
 		h.Commit = text
@@ -118,7 +118,7 @@ func (g gitFiles) ref(common, ref string) (string, error) {
 	}
 	packed, err := g.read(filepath.Join(common, "packed-refs"), maxGitFile)
 	for line := range bytes.Lines(packed) {
-		if hash, name, ok := strings.Cut(strings.TrimSpace(string(line)), " "); ok && name == ref {
+		if hash, name, ok := strings.Cut(strings.TrimRight(string(line), " \t\r\n"), " "); ok && name == ref {
 			return hash, nil
 		}
 	}

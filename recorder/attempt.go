@@ -253,8 +253,14 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if len(res.Outputs) > 0 {
 		u.say("decree's own output goes to %s, which is no work of the run and is left as it is", some(res.Outputs))
 	}
-	if len(res.Late) > 0 {
-		u.say("written after the command had ended, perhaps by another process: %s; it counts as changed by the run", some(res.Late))
+	var late []tree.Path // a time ahead of the clock says nothing of a file that is as it was
+	for _, c := range changes {
+		if _, is := slices.BinarySearch(res.Late, c.Path); is {
+			late = append(late, c.Path)
+		}
+	}
+	if len(late) > 0 {
+		u.say("written after the command had ended, perhaps by another process: %s; it counts as changed by the run", some(late))
 	}
 	stat, sum, err := u.writeDiff(ctx)
 	if err != nil {

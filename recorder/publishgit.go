@@ -192,7 +192,7 @@ func (g *gitReader) visit(c *layer.Change) error {
 	case name == "index":
 		return g.indexed(c, text)
 	case name == "HEAD", strings.HasPrefix(name, "refs/"):
-		g.loose[name] = strings.TrimSpace(string(text))
+		g.loose[name] = trimLine(string(text))
 		if c.After != nil && c.After.Kind != disk.Directory && !c.Equal && !isGitValue(g.loose[name]) {
 			return gitTorn(name)
 		}
@@ -482,7 +482,7 @@ func readRef(git disk.Dir, name string) (string, *disk.Info, error) {
 		return "", nil, err
 	}
 	text, err := project.ReadFile(p.Dir, p.base, mostOfGit)
-	return strings.TrimSpace(string(text)), &st, err
+	return trimLine(string(text)), &st, err
 }
 
 func readPacked(dir disk.Dir) (map[string]string, *disk.Info, error) {
@@ -490,13 +490,16 @@ func readPacked(dir disk.Dir) (map[string]string, *disk.Info, error) {
 	return parsePacked([]byte(text)), at, err
 }
 
+// trimLine takes the end of a line away, as git does: a ref's name may end with what is a blank in Unicode alone.
+func trimLine(line string) string { return strings.TrimRight(line, " \t\r\n") }
+
 // parsePacked reads packed-refs: a line "HASH NAME" each; others begin with "#" or "^". What
 // cannot be the name of a ref is passed over: the command may have written anything there,
 // and a name becomes a path in .git.
 func parsePacked(text []byte) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && gitID.MatchString(hash) && isGitRef(name) {
+		if hash, name, ok := strings.Cut(trimLine(line), " "); ok && gitID.MatchString(hash) && isGitRef(name) {
 			out[name] = hash
 		}
 	}

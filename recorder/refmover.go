@@ -254,7 +254,7 @@ func (m *refMover) unpack(name, only string) error {
 	var out []byte
 	gone := false // what follows with a "^" belongs to it
 	for line := range bytes.Lines(text) {
-		if gone = bytes.HasSuffix(bytes.TrimSpace(line), []byte(" "+name)) || gone && line[0] == '^'; !gone {
+		if gone = bytes.HasSuffix(bytes.TrimRight(line, " \t\r\n"), []byte(" "+name)) || gone && line[0] == '^'; !gone {
 			out = append(out, line...)
 		}
 	}
