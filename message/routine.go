@@ -48,9 +48,6 @@ func ReadRoutine(file string, data []byte) (Routine, error) {
 		return r, &Error{Name: file, Reason: fmt.Sprintf("over %d bytes", MaxSize)}
 	}
 	if kind == Script {
-		if len(data) == 0 { // as an editor has just made it, or is about to write it: bash would say nothing
-			return r, &Error{Name: file, Reason: "the routine is empty"}
-		}
 		r.readScript(data)
 		if err := r.readIsolated(comments(data, r.HeadEnd)); err != nil {
 			return r, &Error{Name: file, Reason: err.Error()}

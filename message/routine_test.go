@@ -86,6 +86,7 @@ func TestScriptHeadEnds(t *testing.T) {
 
 func TestScriptDescription(t *testing.T) {
 	for text, want := range map[string]string{
+		"":                              "",
 		"#!/bin/sh":                     "",
 		"#!/bin/sh\necho":               "",
 		"#!/bin/sh\n\n\n# a\n#b\n  # c": "a\nb\nc",

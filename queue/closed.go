@@ -2,7 +2,7 @@ package queue
 
 import "time"
 
-// emptyAge is how long an empty message is left alone, as `touch` or an editor's "new file" makes one: its text may be about to come.
+// emptyAge is how long a daemon leaves an empty message alone, as `touch` or an editor's "new file" makes one: its text may be about to come.
 const emptyAge = 10 * time.Second
 
 // leftAlone says whether a file of this mtime (ns) was left alone for so long. A

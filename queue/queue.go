@@ -194,7 +194,7 @@ type Pick struct {
 }
 
 // Writing are the files that the last look for a message passed over since somebody has
-// them open for writing, or has just made them and written nothing yet.
+// them open for writing, and in a daemon also since somebody has just made them and written nothing yet.
 func (q *Queue) Writing() []string {
 	q.turn.acquire(beginner)
 	defer q.turn.release()
@@ -593,7 +593,7 @@ func (q *job) complete(d *dirs, p Pending) bool {
 	if q.passed[p.Name] == p.Ino || q.isBusy(p.Name) {
 		return false
 	}
-	if hasNoWriter(d.inbox, p.Name, p.Mtime) && (p.Size > 0 || leftAlone(p.Mtime, emptyAge)) {
+	if hasNoWriter(d.inbox, p.Name, p.Mtime) && (p.Size > 0 || !q.serving || leftAlone(p.Mtime, emptyAge)) {
 		return true
 	}
 	if !slices.Contains(q.writing, p.Name) {

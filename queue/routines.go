@@ -40,8 +40,8 @@ func (r *Routines) Known(name string) bool {
 	return message.Known(name, r.Dirs...)
 }
 
-// lackError is about a message whose routine is not there, but was when this process began, or where there is none at all: somebody has put
-// them away for a moment (`git stash -u`, another branch). It waits, and others are done meanwhile.
+// lackError is about a message whose routine is not there, but was when this process began: somebody has put
+// it away for a moment (`git stash -u`, another branch). It waits, and others are done meanwhile.
 type lackError struct {
 	routine string
 	refusal *project.Error
@@ -67,18 +67,11 @@ func (q *job) lacks(m *message.Message) error {
 		name = spec.Routine
 	}
 	name = cmp.Or(name, q.project().Config.DefaultRoutine)
-	if routines.Known(name) {
+	if !q.routines[name] || routines.Known(name) {
 		return nil
 	}
-	why := "which was there before"
-	if !q.routines[name] {
-		if all, err := message.List(routines.Dirs...); len(all) > 0 || err != nil {
-			return err
-		}
-		why = "and .decree/routines has none"
-	}
-	return &lackError{name, &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s waits: no routine is called %q, %s", tree.Quote(m.Name), name, why),
-		Advice: fmt.Sprintf("put it back, as with 'git stash pop', or write it ('decree init --examples' writes one); or give the message up: '%s'", cancelCommand(m.Name))}}
+	return &lackError{name, &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s waits: no routine is called %q, which was there before", tree.Quote(m.Name), name),
+		Advice: fmt.Sprintf("put it back, as with 'git stash pop'; or give the message up: '%s'", cancelCommand(m.Name))}}
 }
 
 // routineDir is a message.Dir that is opened for each look, so that what a
