@@ -5,7 +5,7 @@ package runner
 import "golang.org/x/sys/unix"
 
 // Outputs are the files into which the standard output and standard error of this process go. Where one is a pipe, those
-// that the reader of it in the same process group, as tee in a shell's pipeline, has open for writing, where the system tells.
+// that the reader of it in the same session, as tee in a shell's pipeline, has open for writing, where the system tells.
 func Outputs() (files []File) {
 	pipes := map[File]bool{}
 	for fd := 1; fd <= 2; fd++ {
