@@ -186,5 +186,5 @@ func TestPutBackWaitsForAnOpenFile(t *testing.T) {
 	require.Equal(t, []string{"b.md"}, b.done())
 	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
 	require.Equal(t, "begun\ndid\n", b.read("log"))
-	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "this is tried again"), b.said)
+	require.Equal(t, 2, strings.Count(strings.Join(b.said, "\n"), "this is tried again"), "once with each reason: %v", b.said)
 }
