@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 const (
@@ -183,6 +184,12 @@ func (p *Project) begin(w Where) error {
 	return p.EnsureDecree()
 }
 
+// linked is the origin of a base to which a link of linkFrom leads.
+const linked = "a link in the usual place"
+
+// linkName is the name of a link in the usual base that leads to the store of this root.
+func (p *Project) linkName() string { return "root-" + tree.Sum([]byte(p.Root)).String()[:32] }
+
 // linkFrom has a link in the usual base lead to the store, which the config has placed elsewhere: a command that deletes .decree
 // deletes the config too, and with it what says where the undo of that is. Where there is no home, nothing else says it.
 func (p *Project) linkFrom(usual storeBase) {
@@ -190,7 +197,8 @@ func (p *Project) linkFrom(usual storeBase) {
 		return
 	}
 	if dir, err := makeBase(p.Disk, usual, p.Root); err == nil {
-		_ = dir.Symlink(p.StorePath, p.ID)
+		_ = dir.Remove(p.linkName()) // of an earlier tree at this path
+		_ = dir.Symlink(p.StorePath, p.linkName())
 		_ = dir.Sync()
 		dir.Close()
 	}

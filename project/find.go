@@ -399,6 +399,11 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		return nil, unlessAbsent(err)
 	}
 	defer b.Close()
+	if path, err := b.Readlink(p.linkName()); err == nil && filepath.IsAbs(path) && pl.origin != linked {
+		if f, err := p.searchBase(storeBase{base: filepath.Dir(path), origin: linked}, self, none); f != nil || err != nil {
+			return f, err
+		}
+	}
 	list, err := b.List()
 	if err != nil {
 		return nil, unlessAbsent(err)
@@ -408,7 +413,7 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		if !validID(e.Name) {
 			continue
 		}
-		pl, store, m, err := p.remembering(pl, b, e.Name)
+		store, m, err := p.remembering(pl, b, e.Name)
 		if err != nil {
 			begun.close()
 			return nil, err
@@ -431,30 +436,26 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 	return begun, nil
 }
 
-// remembering opens the store of that name, or the one that a link of linkFrom leads to, if that remembers a root at this path; else it returns nil. at is
-// the base that the store lies in.
-func (p *Project) remembering(pl storeBase, base disk.Dir, name string) (at storeBase, store disk.Dir, m *memory, err error) {
-	store, err = base.OpenDir(name)
-	if path, lerr := base.Readlink(name); err != nil && lerr == nil && filepath.IsAbs(path) && filepath.Base(path) == name {
-		pl = storeBase{base: filepath.Dir(path), origin: pl.origin}
-		store, err = p.openStore(pl.base, name)
-	}
+// remembering opens the store of that name, if it is one that remembers a root at this path; else it returns nil.
+func (p *Project) remembering(pl storeBase, base disk.Dir, name string) (disk.Dir, *memory, error) {
+	store, err := base.OpenDir(name)
 	if err != nil {
-		return pl, nil, nil, unlessAbsent(err)
+		return nil, nil, unlessAbsent(err)
 	}
 	_, trusted, err := p.trusts(pl, store)
 	if err == nil && (trusted || pl.config) {
+		var m *memory
 		m, err = readMemory(store)
 		here := m != nil && string(m.Root) == p.Root
 		if err == nil && m.ID == name && here {
-			return pl, store, m, nil
+			return store, m, nil
 		}
 		if !here && !diskFails(err) {
 			err = nil
 		}
 	}
 	store.Close()
-	return pl, nil, nil, err
+	return nil, nil, err
 }
 
 // diskFails says whether an error is the disk's, unlike that of a file which is another user's, or

@@ -101,6 +101,7 @@ type Queue struct {
 	// routines are the names of those that were there when this process began; lacking is why the last look has passed over a message for want of one.
 	routines map[string]bool
 	lacking  *lackError
+	toldLack map[string]bool // the routines for want of which a daemon has said that messages wait
 	// began counts the messages that have begun.
 	began int
 	// serving: this is a daemon, which goes on where a person would be asked.
@@ -420,7 +421,6 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	if res, err := q.recoverMessages(context.WithoutCancel(ctx), d, pick); err != nil || res != nil {
 		return res, err
 	}
-	told := q.lacking
 	q.lacking = nil
 	for !pick.Ended {
 		if q.u == nil && ctx.Err() != nil {
@@ -440,10 +440,10 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 			delete(q.tried, q.spec) // it has not begun, and comes before the specs after it
 		}
 		if lacks {
-			if q.serving && (told == nil || told.routine != (*lack).routine) {
+			if q.lacking = *lack; q.serving && !q.toldLack[q.lacking.routine] {
 				q.note("%v; %s; this is tried again", err, project.HintOf(err))
+				q.toldLack[q.lacking.routine] = true
 			}
-			q.lacking, told = *lack, *lack
 		}
 		switch {
 		case busy:

@@ -53,7 +53,7 @@ func (e *lackError) Unwrap() error { return e.refusal }
 // noteRoutines notes which routines there are.
 func (q *job) noteRoutines() error {
 	all, err := message.List(OpenRoutines(&q.project().Site).Dirs...)
-	q.routines = map[string]bool{}
+	q.routines, q.toldLack = map[string]bool{}, map[string]bool{}
 	for _, f := range all {
 		q.routines[f.Name] = true
 	}
@@ -68,6 +68,7 @@ func (q *job) lacks(m *message.Message) error {
 	}
 	name = cmp.Or(name, q.project().Config.DefaultRoutine)
 	if !q.routines[name] || routines.Known(name) {
+		delete(q.toldLack, name)
 		return nil
 	}
 	return &lackError{name, &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s waits: no routine is called %q, which was there before", tree.Quote(m.Name), name),

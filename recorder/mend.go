@@ -129,21 +129,22 @@ func (r *Recorder) bringDeleted(o *history.Opened) (words []string, err error) {
 }
 
 // bringOthers is bringDeleted while nobody acts. In a turn a file that is deleted by itself is to be gone, as the agent was asked for
-// that, or a person did it beside; a message that waits is told of as failed. Who deletes .decree means none of them.
+// that, or a person or a queue did it beside. Who deletes .decree means none of them.
 func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 	turn, what := o.Record.Reason == history.Turn, noun(o.Record)+" "+o.Record.ID
 	own, unread := r.ownOf(o)
 	swept := slices.ContainsFunc(own, func(f ownFile) bool { return f.Path == "." && r.isAnother(f, own) })
-	if !turn || swept {
-		n, err := r.bringBack()
-		if err != nil {
-			return words, err
-		}
-		if n > 0 {
-			swept = true // who deletes records too is a command that sweeps all away
-			say("%s missing from .decree/runs; now written again", recordsWere(n))
-		}
+	if turn && !swept {
+		return nil, nil
+	}
+	n, err := r.bringBack()
+	if err != nil {
+		return words, err
+	}
+	if n > 0 {
+		swept = true // who deletes records too is a command that sweeps all away
+		say("%s missing from .decree/runs; now written again", recordsWere(n))
 	}
 	if unread != nil {
 		say("it cannot be told which of your files in .decree were deleted while %s went on (%v); nothing of them was written again", what, unread)
@@ -171,10 +172,6 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 	var unclear []ownFile
 	if !swept {
 		missing, unclear = r.goneWhileItRan(o, own, missing)
-		if turn {
-			other := func(f ownFile) bool { return !f.waited() }
-			missing, unclear = slices.DeleteFunc(missing, other), slices.DeleteFunc(unclear, other)
-		}
 	}
 	brought, err := r.bringOwn(missing)
 	if err == nil {

@@ -185,7 +185,7 @@ func (r *Reader) mountedSince(to *history.Record, target tree.Hash, p *plan.Plan
 		if now[place] == "" || !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.Path.Below(place) }) {
 			continue
 		}
-		if before[place] == "" {
+		if before[place] == "" && r.isOfTree(place) {
 			holds, err := r.holdsBelow(target, place)
 			if err != nil {
 				return err
@@ -197,6 +197,13 @@ func (r *Reader) mountedSince(to *history.Record, target tree.Hash, p *plan.Plan
 		return otherMounted(to, place, before[place], now[place], "then repeat this, or name the other PATHs")
 	}
 	return nil
+}
+
+// isOfTree says whether what is mounted at a place is on the root's own device, as what a container binds there.
+func (r *Reader) isOfTree(place tree.Path) bool {
+	at, err := statPath(r.project.Dir, string(place))
+	root, rerr := r.project.Dir.Self()
+	return err == nil && rerr == nil && at.Dev == root.Dev
 }
 
 // holdsBelow says whether a tree has anything below a path.

@@ -474,6 +474,9 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writeSession, e TurnEven
 	if err != nil {
 		return nil, &BeginError{err}
 	}
+	if err := r.noteMounts(rec); err != nil {
+		return nil, &BeginError{err}
+	}
 	rec.Before, rec.Turn.Continues = treeAfter(since.last), last.ID
 	rec.Files, rec.Bytes, rec.Unrecorded = since.last.Files, since.last.Bytes, res.Unrecorded
 	rec.Turn.Prompt, rec.Turn.PromptSize, rec.Description = last.Turn.Prompt, last.Turn.PromptSize, last.Description

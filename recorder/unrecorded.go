@@ -29,7 +29,7 @@ func (r *Reader) UnrecordedBack(ctx context.Context, rec *history.Record) error 
 	}
 	return &WaitError{&project.Error{Kind: project.Refused,
 		Msg:    fmt.Sprintf("not as before run %s, whose record does not hold what it left there (unreadable then, or larger than capture.max_file): %s", rec.ID, some(left)),
-		Advice: fmt.Sprintf("'decree restore %s PATH...' brings what was there before it; what is ignored in .decreeignore stays as it is", rec.ID)}}
+		Advice: fmt.Sprintf("'decree restore %s PATH...' brings what was there before it, once a file that is too large is moved away; what is ignored in .decreeignore stays as it is", rec.ID)}}
 }
 
 // unrecordedLeft are the paths that keep UnrecordedBack from being nil.
