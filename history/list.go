@@ -117,7 +117,17 @@ func (h *History) List(o ListOptions) (out *Listing, err error) {
 		}
 		// Another process wrote meanwhile: what is amiss may be what it removed or changed.
 	}
+	if err == nil && len(out.Missing) > 0 {
+		built := h.Built()
+		out.Missing = slices.DeleteFunc(out.Missing, func(id string) bool { return built(id) || h.hasRunJSON(id) })
+	}
 	return out, err
+}
+
+// hasRunJSON says whether a record has a run.json in .decree/runs, sound or not.
+func (h *History) hasRunJSON(id string) bool {
+	_, _, err := h.readRun(id)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 func (h *History) listNow(o ListOptions) (*Listing, error) {

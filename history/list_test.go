@@ -81,6 +81,17 @@ func damagedIDs(lists ...[]Damage) []string {
 	return out
 }
 
+// A record whose line was written, and whose files another process is about to put in place, is not missing.
+func TestListBesideAnEnd(t *testing.T) {
+	w := newWorld(t)
+	r := w.checkpoint()
+	run, built := w.path("runs", r.ID), w.path("tmp", "0123456789abcdef-run-"+r.ID)
+	require.NoError(t, os.Rename(run, built))
+	assert.Empty(t, w.list().Warnings())
+	require.NoError(t, os.RemoveAll(built))
+	assert.Equal(t, []string{r.ID}, w.list().Missing)
+}
+
 func TestListWithoutRunsDirectory(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.checkpoint(), w.checkpoint()

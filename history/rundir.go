@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -161,6 +162,19 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// Built says which records have a run directory that waits in .decree/tmp for its place: their line may be in the log
+// before. Who finds files of one missing, asks this, and looks once more where it is none of them, knows that they are.
+func (h *History) Built() (is func(id string) bool) {
+	var list []disk.Entry
+	if tmp, err := h.tmp(); err == nil {
+		list, _ = tmp.List()
+		tmp.Close()
+	}
+	return func(id string) bool {
+		return slices.ContainsFunc(list, func(e disk.Entry) bool { return strings.HasSuffix(e.Name, "run-"+id) })
+	}
 }
 
 // tmpWithout opens .decree/tmp, made if it is missing, and removes what a dead process has left there of that name.

@@ -286,6 +286,48 @@ func TestVerifyBesidePrune(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
+// TestVerifyBesideACheckpoint: while all are verified, another process makes one of the newest records an older one, whose
+// manifest.json goes. A record whose line is in the log, and whose files are not in place yet, lacks nothing either.
+func TestVerifyBesideACheckpoint(t *testing.T) {
+	b := newBench(t)
+	runs := filepath.Join(b.root, ".decree", "runs")
+	var oldest *history.Record
+	for i := range history.PlainManifests {
+		b.write("changing", noise(100+i, 2_000))
+		if rec := b.checkpoint(CheckpointOptions{}); oldest == nil {
+			oldest = rec
+		}
+	}
+	r := b.open()
+	made := false
+	r.Reader.opt.Events = func(e Event) {
+		if e.Progress.Phase == "checking" && !made {
+			made = true
+			b.write("changing", noise(200, 2_000))
+			b.checkpoint(CheckpointOptions{})
+		}
+	}
+	problems, err := r.Verify(t.Context(), VerifyOptions{All: true})
+	require.NoError(t, err)
+	require.True(t, made)
+	require.NoFileExists(t, filepath.Join(runs, oldest.ID, "manifest.json"))
+	require.Empty(t, problems)
+
+	list, err := r.History().List(history.ListOptions{Limit: 1})
+	require.NoError(t, err)
+	newest, run := list.Records[0], filepath.Join(runs, list.Records[0].ID)
+	built := filepath.Join(b.root, ".decree", "tmp", "0123456789abcdef-run-"+newest.ID)
+	require.NoError(t, os.Rename(run, built))
+	problems, err = r.Verify(t.Context(), VerifyOptions{All: true})
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.NoError(t, os.RemoveAll(built))
+	problems, err = r.Verify(t.Context(), VerifyOptions{All: true})
+	require.NoError(t, err)
+	require.NotEmpty(t, problems, "a person has deleted it")
+	require.NoError(t, r.Close())
+}
+
 // TestNewestBesideOthers: a record that is in .decree/runs alone goes while the
 // newest are looked at; it is passed over.
 func TestNewestBesideOthers(t *testing.T) {

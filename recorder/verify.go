@@ -134,7 +134,8 @@ func (v *verifier) noteRecords(list []*history.Record) error {
 }
 
 // unlessGone checks a record, and says whether another process removed it in the
-// meantime: then what was found or failed is no damage, and nothing is left of it.
+// meantime: then what was found or failed is no damage, and nothing is left of it. Neither is what
+// another process has yet to put in place.
 func (v *verifier) unlessGone(id string, check func() error) (gone bool, err error) {
 	found, lost := len(v.found), len(v.lost)
 	err = check()
@@ -142,10 +143,18 @@ func (v *verifier) unlessGone(id string, check func() error) (gone bool, err err
 		return false, err
 	}
 	gone, goneErr := v.r.history.Gone(id)
-	// A new record's files come right after its line in the log.
-	placed := v.r.history.HasRun(id) && slices.ContainsFunc(v.found[found:], func(p Problem) bool { return p.gone })
-	if goneErr != nil || !gone && !placed {
+	if goneErr != nil {
 		return false, err
+	}
+	if !gone {
+		// A new record's files come right after its line in the log.
+		if v.r.history.Built()(id) {
+			v.found = append(v.found[:found], slices.DeleteFunc(v.found[found:], Problem.Deleted)...)
+			return false, err
+		}
+		if !v.r.history.HasRun(id) || !slices.ContainsFunc(v.found[found:], Problem.Deleted) {
+			return false, err
+		}
 	}
 	v.found, v.lost = v.found[:found], v.lost[:lost]
 	maps.DeleteFunc(v.seen, func(_ tree.Hash, err error) bool { return err != nil })
@@ -242,6 +251,12 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 func (v *verifier) file(ctx context.Context, id string, f history.RecordFile) error {
 	rc, err := v.r.history.OpenPlain(id, f.Name)
 	if isMissing(err) {
+		if v.plain[id] { // unless others have recorded meanwhile
+			v.r.catchUp()
+			if err := v.newest(); err != nil {
+				return err
+			}
+		}
 		if v.thinned(id, f) || Forgotten(v.r.store.Verify(f.SHA256)) { // a restored project has no log that was nothing else
 			return nil
 		}
@@ -287,7 +302,7 @@ func (v *verifier) thinned(id string, f history.RecordFile) bool {
 		return false
 	}
 	size, ok := v.r.store.Size(f.SHA256)
-	return ok && history.Thinned(f.Name, size)
+	return f.Name == "manifest.json" || ok && history.Thinned(f.Name, size)
 }
 
 // newerFile is a file that a newer decree wrote; it is never written again.
