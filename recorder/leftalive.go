@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"decree/history"
 	"decree/runner"
 )
 
@@ -60,6 +61,13 @@ func (c *recovery) endMounted(mount, what string) error {
 	left, err := processesOfOthers(err)
 	c.addLeft(what, left)
 	return err
+}
+
+// nameOutside names what of a run in place left its command's group and goes on, as the run's end would have.
+func (c *recovery) nameOutside(o *history.Opened, l runner.Leader) {
+	if list := runner.Outside(l, o.Record.ID, c.r.project.Root); len(list) > 0 {
+		c.add(nil, "of run %s, whose decree died, these left the command's process group and are still running in the tree: %s", o.Record.ID, processNames(list))
+	}
 }
 
 func (c *recovery) addEnded(what string, list []runner.Process) {

@@ -278,16 +278,24 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 	}
 	if kill {
 		left, err := c.endGroup(leader.Leader, what)
-		if err != nil || len(left) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(left) == 0 {
+			c.nameOutside(o, leader.Leader)
+			return nil
 		}
 		return &project.Error{Kind: project.Refused,
 			State: project.Unchanged, Msg: fmt.Sprintf("of run %s, whose decree died, the store names processes that belong to another user than the store, and they were left alone: %s", o.Record.ID, processNames(left)),
 			Advice: "wait until they have ended, or end them yourself if they are that run's, and run 'decree recover' again"}
 	}
 	live, err := runner.Alive(leader.Leader)
-	if err != nil || len(live) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(live) == 0 {
+		c.nameOutside(o, leader.Leader)
+		return nil
 	}
 	return &AliveError{&project.Error{Kind: project.Refused,
 		State: project.Unchanged, Msg: fmt.Sprintf("decree died during run %s, but its command still runs: %s", o.Record.ID, processNames(live)),

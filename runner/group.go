@@ -198,6 +198,15 @@ func Alive(l Leader) ([]Process, error) {
 	return list, err
 }
 
+// Outside lists the live processes that left the group that l led and still work in root, by pid, on Linux: those that
+// inherited its run's DECREE_RUN_ID.
+func Outside(l Leader, run, root string) []Process {
+	if now := BootID(); l.BootID != "" && now != "" && l.BootID != now {
+		return nil
+	}
+	return outsiders{pgid: l.PGID, since: l.StartTime, mark: runMark + run, root: root}.find()
+}
+
 // A ForeignError is what was left alone because it belongs to another user than the one
 // whose processes alone may be ended.
 type ForeignError struct {

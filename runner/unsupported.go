@@ -20,6 +20,9 @@ func BootTime() time.Time { return time.Time{} }
 // Alive returns errors.ErrUnsupported.
 func Alive(Leader) ([]Process, error) { return nil, errors.ErrUnsupported }
 
+// Outside finds none.
+func Outside(Leader, string, string) []Process { return nil }
+
 // Kill returns errors.ErrUnsupported.
 func Kill(Leader, *uint32, time.Duration) error { return errors.ErrUnsupported }
 
