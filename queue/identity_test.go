@@ -209,7 +209,7 @@ func TestNamesInState(t *testing.T) {
 // TestSpecsOfAnyName: whatever their names, specs are done once.
 func TestSpecsOfAnyName(t *testing.T) {
 	files := map[string]string{".decree/routines/develop.sh": "echo done >>\"$RAN\"\n"}
-	names := []string{" a.spec.md", "- a.spec.md", "* a.spec.md", "a.spec.md", `"q".spec.md`, `back\slash.spec.md`, "- - a.spec.md", "caf\u00e9.spec.md"}
+	names := []string{" a.spec.md", "- a.spec.md", "* a.spec.md", "a.spec.md", `"q".spec.md`, `back\slash.spec.md`, "- - a.spec.md", "caf\u00e9.spec.md", "a\u0085b.spec.md", "it's.spec.md"}
 	for _, name := range names {
 		files["specs/"+name] = "do it\n"
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -646,8 +646,8 @@ func (q *job) chooseSpec(d *dirs) (string, error) {
 	return "", nil
 }
 
-// yamlText is a scalar that is text, whatever it holds.
-func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+// yamlText is a scalar that is text, whatever it holds: U+0085 would be read as a line break if it stood for itself.
+func yamlText(s string) string { return strconv.Quote(s) }
 
 // aboutSpecs are the messages that wait, by the spec that they are about.
 func (q *job) aboutSpecs(d *dirs) map[string]string {
