@@ -556,7 +556,9 @@ func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, 
 	if err != nil {
 		return nil, nil, err
 	}
-	withoutStaying(p, stay)
+	if barred := withoutStaying(p, stay); len(barred) > 0 {
+		return nil, nil, fmt.Errorf("what is not recorded is now in the place of %s; move it away, then 'decree restore %s' puts back", some(barred), u.rec.ID)
+	}
 	if c := p.Conflicts(); len(c) > 0 {
 		return nil, nil, u.barred(c)
 	}

@@ -441,18 +441,16 @@ func (r *Recorder) lookIn(at tree.Path, gone []unrecordedEntry, found map[string
 	return below, nil
 }
 
-// withoutStaying drops the changes at and below the paths that stay.
-func withoutStaying(p *plan.Plan, stay []tree.Path) {
-	if len(stay) == 0 {
-		return
-	}
-	kept := p.Steps[:0]
-	for _, s := range p.Steps {
-		if !s.Path.Within(stay...) {
-			kept = append(kept, s)
+// withoutStaying drops the changes at and below the paths that stay, and returns which of those were there before the command.
+func withoutStaying(p *plan.Plan, stay []tree.Path) (barred []tree.Path) {
+	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool {
+		stays := len(stay) > 0 && s.Path.Within(stay...)
+		if stays && s.To != nil {
+			barred = append(barred, s.Path)
 		}
-	}
-	p.Steps = kept
+		return stays
+	})
+	return barred
 }
 
 // asLeft are the changes of the last attempt but for what lay at and below the paths
