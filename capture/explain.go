@@ -44,12 +44,16 @@ func Explain(ctx context.Context, req Request, paths []tree.Path) ([]Answer, err
 	if err != nil {
 		return nil, err
 	}
+	root, err := w.rulesOf(req.Root, "") // once: there may be many paths
+	if err != nil {
+		return nil, err
+	}
 	answers := make([]Answer, 0, len(paths))
 	for _, p := range paths {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		a, err := w.explain(p)
+		a, err := w.explain(p, root)
 		if err != nil {
 			return nil, err
 		}
@@ -59,12 +63,12 @@ func Explain(ctx context.Context, req Request, paths []tree.Path) ([]Answer, err
 }
 
 // explain walks down to the path as a capture would, handle by handle.
-func (w *walk) explain(path tree.Path) (Answer, error) {
+func (w *walk) explain(path tree.Path, root pair) (Answer, error) {
 	a := Answer{Path: tree.Path(strings.TrimSuffix(string(path), "/")), Reason: Recorded}
 	if a.Path == "" || a.Path == "." {
 		return a, nil
 	}
-	d := descent{w: w, a: &a, h: w.req.Root, rules: w.outer.rules}
+	d := descent{w: w, a: &a, h: w.req.Root, root: root, rules: w.outer.rules}
 	defer d.close()
 	names := strings.Split(string(a.Path), "/")
 	for i, name := range names {
@@ -86,6 +90,7 @@ type descent struct {
 	a      *Answer
 	h      disk.Dir // the directory that it has come to; the last one that is there
 	opened disk.Dir // h, unless that is the root
+	root   pair
 	rules  *ignorefile.Rules
 }
 
@@ -102,9 +107,11 @@ func (d *descent) decide(name string, asDir bool) (leftOut bool, err error) {
 	a.Decided = dir.Join(name)
 	var in disk.Info
 	if !a.Missing {
-		p, err := d.w.rulesOf(d.h, dir)
-		if err != nil {
-			return false, err
+		p := d.root
+		if dir != "" {
+			if p, err = d.w.rulesOf(d.h, dir); err != nil {
+				return false, err
+			}
 		}
 		d.rules, _ = p.enter(d.rules, 0, dir)
 		in, err = d.h.Stat(name)

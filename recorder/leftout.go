@@ -72,7 +72,7 @@ type leftNote struct {
 const extraGone = "gone"
 
 const (
-	// maxLeftOut bounds the entries of a root that are looked at before a run.
+	// maxLeftOut bounds what is noted of a root before a run, and the entries that are looked at at once.
 	maxLeftOut = 4096
 	// maxHandles bounds how many of them are kept open.
 	maxHandles = 64
@@ -86,33 +86,40 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []unrecordedEntry, err 
 	if err != nil {
 		return nil, err
 	}
-	var paths []tree.Path
-	infos := map[tree.Path]disk.Info{}
-	for _, e := range list {
-		if e.Name == ".decree" || e.Name != ".git" && len(list) > maxLeftOut {
-			continue
+	slices.SortFunc(list, func(a, b disk.Entry) int { return strings.Compare(a.Name, b.Name) }) // .git among the first
+	for part := range slices.Chunk(list, maxLeftOut) {
+		var paths []tree.Path
+		infos := map[tree.Path]disk.Info{}
+		for _, e := range part {
+			if e.Name == ".decree" {
+				continue
+			}
+			info, err := r.project.Dir.Stat(e.Name)
+			if err != nil && !isMissing(err) && e.Name == ".git" {
+				closeLeft(out)
+				return nil, err
+			}
+			if err != nil || info.Kind == disk.Special { // a mount whose server is gone has nothing that a command could move
+				continue
+			}
+			path := tree.Path(e.Name)
+			paths = append(paths, path)
+			infos[path] = info
 		}
-		info, err := r.project.Dir.Stat(e.Name)
-		if err != nil && !isMissing(err) && e.Name == ".git" {
+		if paths, err = r.onlyIgnored(ctx, paths); err != nil {
+			closeLeft(out)
 			return nil, err
 		}
-		if err != nil || info.Kind == disk.Special { // a mount whose server is gone has nothing that a command could move
-			continue
+		for _, path := range paths {
+			if len(out) == maxLeftOut {
+				return out, nil
+			}
+			l := unrecordedEntry{name: path.Name(), info: infos[path]}
+			if len(out) < min(maxHandles, disk.OpenLimit()/8) {
+				l.handle = r.keepOpen(l.name, l.info)
+			}
+			out = append(out, l)
 		}
-		path := tree.Path(e.Name)
-		paths = append(paths, path)
-		infos[path] = info
-	}
-	slices.Sort(paths) // .git among the first
-	if paths, err = r.onlyIgnored(ctx, paths); err != nil {
-		return nil, err
-	}
-	for _, path := range paths {
-		l := unrecordedEntry{name: path.Name(), info: infos[path]}
-		if len(out) < min(maxHandles, disk.OpenLimit()/8) {
-			l.handle = r.keepOpen(l.name, l.info)
-		}
-		out = append(out, l)
 	}
 	return out, nil
 }

@@ -116,6 +116,18 @@ func TestIgnoredMountWithoutAServer(t *testing.T) {
 	}
 }
 
+// TestRenamedInALargeRoot: what is ignored gets its name again in a root with any number of recorded entries, too.
+func TestRenamedInALargeRoot(t *testing.T) {
+	s := &sweep{bench: newBench(t), t: t}
+	for n := range maxLeftOut {
+		s.write(fmt.Sprintf("f%d", n), "")
+	}
+	s.write(".gitignore", "*.env\n")
+	s.write("my.env", "secret\n")
+	require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 3, shell("mv my.env mine; exit 3")) }))
+	require.Equal(t, "secret\n", s.read("my.env"))
+}
+
 // TestAnotherInodesNumber: what was deleted is not taken for a new file that has got
 // its number.
 func TestAnotherInodesNumber(t *testing.T) {
