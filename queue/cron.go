@@ -49,7 +49,7 @@ type cron struct {
 	note          func(string)
 	history       *history.History
 	s             *cronState
-	notedMistakes map[string]string // job -> the mistake that was notedMistakes
+	notedMistakes map[string]string // job -> the mistake that was noted
 	// failing is the minute since which each look at a job has failed; of "" the looks at all of them.
 	failing map[string]time.Time
 }

@@ -58,7 +58,7 @@ const extraLeft = "left"
 // extraRenamed is the field of run.json with the paths in the tree that they had at its end, by name.
 const extraRenamed = "renamed"
 
-// leftNote is what is noted of a leftOut.
+// leftNote is what is noted of an unrecordedEntry.
 type leftNote struct {
 	Name  string `json:"name"` // quoted
 	Dir   bool   `json:"dir,omitempty"`
