@@ -74,7 +74,7 @@ func (m moveReport) sayNotes(s *session) {
 		s.note(n)
 	}
 	for _, dir := range m.stayed() {
-		s.say("decree: note: %s is kept: it holds ignored files or files made later", shownPath(dir))
+		s.say("decree: note: %s is kept: it holds ignored files or files made later, or something is mounted there", shownPath(dir))
 	}
 }
 

@@ -542,7 +542,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 		return err
 	}
 	for _, d := range out.Stayed {
-		u.say("%s is kept: it holds ignored files or files made later", tree.Quote(d))
+		u.say("%s is kept: it holds ignored files or files made later, or something is mounted there", tree.Quote(d))
 	}
 	u.sayAll(append(out.Notes, notes...))
 	u.tellNewGit()

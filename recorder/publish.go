@@ -253,7 +253,7 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	}
 	err = r.leaveFullDirs(p)
 	for _, dir := range p.Stay {
-		t.notes = append(t.notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
+		t.notes = append(t.notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later, or something is mounted there")
 	}
 	p.Warnings, _ = stillOpen(p, nil)
 	return p, err

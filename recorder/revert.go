@@ -145,7 +145,7 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 	}
 	res.Notes = append(res.Notes, t.notes...)
 	for _, dir := range p.Stay {
-		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
+		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later, or something is mounted there")
 	}
 	for _, rec := range t.records {
 		if d == plan.Back {

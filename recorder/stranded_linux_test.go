@@ -306,6 +306,30 @@ func TestMountedSince(t *testing.T) {
 	x.whole()
 }
 
+// TestMountedOnWhatARunMade: a directory that a run made and that something empty is mounted at stays, named; all else is taken back.
+func TestMountedOnWhatARunMade(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t)
+	b.write("a", "a\n")
+	r := b.commanded(func() int {
+		b.write("a", "b\n")
+		require.NoError(t, os.Mkdir(filepath.Join(b.root, "m"), 0o755))
+		return 0
+	})
+	defer r.Close()
+	res, err := r.Run(ctx, command(b))
+	require.NoError(t, err)
+	at := filepath.Join(b.root, "m")
+	if err := unix.Mount("m", at, "tmpfs", 0, "mode=755"); err != nil {
+		t.Skip("cannot mount: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(at, 0) })
+	moved, err := r.Revert(ctx, MoveOptions{Refs: []string{res.Record.ID}, Yes: true})
+	require.NoError(t, err)
+	require.Equal(t, []tree.Path{"m"}, moved.Outcome.Stayed)
+	require.Equal(t, "a\n", b.read("a"))
+}
+
 // TestMountedTwice: a directory of the tree that is mounted at a second place in it shows each file under two paths, of which the move of one
 // looks like another program's writing to the other. It is said, with what takes the run back.
 func TestMountedTwice(t *testing.T) {

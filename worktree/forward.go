@@ -270,14 +270,14 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	return nil
 }
 
-// dropDir removes an empty directory; one that is not empty may stay if the
-// step says so.
+// dropDir removes an empty directory; one that is not empty, or that something is mounted at, may
+// stay if the step says so.
 func (x *txn) dropDir(s *step) error {
 	if s.seen.at != oldState {
 		return nil
 	}
 	err := x.rmdir(s)
-	if s.mayStay() && notEmpty(err) {
+	if s.mayStay() && (notEmpty(err) || errors.Is(err, syscall.EBUSY)) {
 		s.stayed = true
 		return nil
 	}

@@ -21,7 +21,7 @@ type Step struct {
 	// inside the tree makes all be staged anew: it gives the same bytes each time.
 	Content func() (io.ReadCloser, error)
 	// MayStay marks a directory's removal that is left out, and named in
-	// Outcome.Stayed, when the directory is not empty.
+	// Outcome.Stayed, when the directory is not empty or a mount point.
 	MayStay bool
 }
 
@@ -43,7 +43,7 @@ type Plan struct {
 
 // Outcome says what a transaction did. All lists are in byte order of paths.
 type Outcome struct {
-	Stayed []tree.Path // directories that were to be removed and were not empty
+	Stayed []tree.Path // directories that were to be removed and could not: not empty, or mount points
 	Notes  []string    // what could not be kept: an owner, an attribute, a shared hard link
 	Left   []Left      // Recover only: paths that are neither old nor new, left alone
 }
