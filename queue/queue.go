@@ -403,9 +403,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		if err := q.cleanSpecs(); err != nil {
 			return nil, err
 		}
-		if err := q.noteRoutines(); err != nil {
-			return nil, err
-		}
+		q.noteRoutines()
 		q.cleaned = true
 	}
 	if err := q.takenBack(d); err != nil {

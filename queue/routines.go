@@ -50,14 +50,13 @@ type lackError struct {
 func (e *lackError) Error() string { return e.refusal.Error() }
 func (e *lackError) Unwrap() error { return e.refusal }
 
-// noteRoutines notes which routines there are.
-func (q *job) noteRoutines() error {
-	all, err := message.List(OpenRoutines(&q.project().Site).Dirs...)
+// noteRoutines notes which routines there are; none where a directory of them cannot be read, which each message will say.
+func (q *job) noteRoutines() {
+	all, _ := message.List(OpenRoutines(&q.project().Site).Dirs...)
 	q.routines, q.toldLack = map[string]bool{}, map[string]bool{}
 	for _, f := range all {
 		q.routines[f.Name] = true
 	}
-	return err
 }
 
 // lacks is the *lackError of a message. What a router may fall back on is looked for too: it is to be asked once.
