@@ -78,8 +78,10 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 // meanwhile it goes on at the same offset of another text.
 func (q *job) ran(res *Result, found *message.Found) {
 	res.Record = res.Run.Record
-	if now, err := found.Dir.Read(found.File); err == nil && now != nil && found.Kind == message.Script && !bytes.Equal(now, found.Data) {
-		q.note("%s: routine %s was changed while bash read it; if it was saved in place, what the run did may be of both texts: decree diff %s", tree.Quote(res.Name), found.Name, res.Record.ID)
+	if found.Kind == message.Script {
+		if now, err := found.Dir.Read(found.File); err == nil && now != nil && !bytes.Equal(now, found.Data) {
+			q.note("%s: routine %s was changed while bash read it; if it was saved in place, what the run did may be of both texts: decree diff %s", tree.Quote(res.Name), found.Name, res.Record.ID)
+		}
 	}
 	for _, note := range res.Run.Notes {
 		q.note("%s: %s", tree.Quote(res.Name), note)

@@ -118,8 +118,8 @@ func (u *run) noteGone(missing []ownFile) error {
 	return u.r.saveExtra(u.opened, u.rec, extraDeleted, raw)
 }
 
-// bringDeleted writes again what was deleted of .decree while a record was open whose end nobody has seen, as of a run whose
-// decree died, or to which a person's deletions come, as in an agent's turn. It says so in words.
+// bringDeleted writes again what was deleted of .decree while a record was open of whose command nobody has seen the end: a run's whose
+// decree died, or an agent's turn, beside which people delete things too. It says so in words.
 func (r *Recorder) bringDeleted(o *history.Opened) (words []string, err error) {
 	err = r.project.HoldActs(func() error {
 		words, err = r.bringOthers(o)
@@ -128,14 +128,14 @@ func (r *Recorder) bringDeleted(o *history.Opened) (words []string, err error) {
 	return words, err
 }
 
-// bringOthers is bringDeleted while nobody acts. In a turn a file that is deleted by itself is to be gone, as the agent was asked for
-// that, or a person or a queue did it beside. Who deletes .decree means none of them.
+// bringOthers is bringDeleted while the log of acts is held. A file that is deleted by itself in a turn stays deleted: the agent was asked for
+// that, or a person or a queue has done it meanwhile. Who deletes .decree as a whole means none of its files.
 func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
-	turn, what := o.Record.Reason == history.Turn, noun(o.Record)+" "+o.Record.ID
+	what := noun(o.Record) + " " + o.Record.ID
 	own, unread := r.ownOf(o)
 	swept := slices.ContainsFunc(own, func(f ownFile) bool { return f.Path == "." && r.isAnother(f, own) })
-	if turn && !swept {
+	if o.Record.Reason == history.Turn && !swept {
 		return nil, nil
 	}
 	n, err := r.bringBack()
