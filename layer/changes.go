@@ -44,6 +44,16 @@ func (c *Change) Name() string   { return c.name }
 // Settled looks whether Before is what the run began with. Who reads its content asks
 // after that.
 func (c *Change) Settled() (bool, error) {
+	// It is asked before the times are read: a file that is opened for writing can be seen cut at its old change time.
+	writing, err := beingWritten(c.From(), c.name, c.Before)
+	if writing || err != nil && !unreadable(err) {
+		return false, err
+	}
+	return c.stands()
+}
+
+// stands is Settled of what nobody has open for writing.
+func (c *Change) stands() (bool, error) {
 	ok, err := c.w.stands(c.l.seen, c.Path, c.seen)
 	if !ok || err != nil {
 		return false, err
@@ -587,7 +597,7 @@ func (w *walk) tell(l *level, e *entry) error {
 		return err
 	}
 	if c.Equal {
-		if ok, err := c.Settled(); ok || err != nil {
+		if ok, err := c.stands(); ok || err != nil {
 			return err
 		}
 	}

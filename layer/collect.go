@@ -112,10 +112,6 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 		return err
 	}
 	t := Touched{Change: tree.Change{Path: c.Path, New: after}}
-	writing, err := beingWritten(c.From(), c.Name(), c.Before)
-	if err != nil && !unreadable(err) {
-		return err
-	}
 	t.Old, err = read(o.Writer, c.From(), c.Name(), c.Before)
 	if err != nil && !unreadable(err) {
 		return err
@@ -127,7 +123,7 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 	if serr != nil {
 		return serr
 	}
-	if !ok || writing || err != nil {
+	if !ok || err != nil {
 		if err := t.assume(c); err != nil {
 			return err
 		}
