@@ -40,7 +40,7 @@ func (s *session) reportMove(m moveReport) error {
 			s.tell("nothing was changed: the remaining files were edited in the same places")
 		} else if p != nil && len(p.Passed) > 0 {
 			s.tell("nothing was changed: nothing was chosen")
-		} else if p != nil && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Left }) {
+		} else if p != nil && (len(p.Stay) > 0 || slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Left })) {
 			s.tell("nothing was changed")
 		} else if p != nil && len(p.Items) == 0 && m.paths {
 			s.tell("nothing to do: %s changed nothing there", m.what)

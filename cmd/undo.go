@@ -154,6 +154,8 @@ func (s *session) reportWalk(result *recorder.MoveResult, dryRun bool) error {
 	what := "no file had to be changed, as what they did cancels out"
 	if !p.Empty() {
 		what = planWords(p)
+	} else if len(p.Stay) > 0 {
+		what = "no file was changed"
 	}
 	s.tellWalked(result.Walked, did, what)
 	if dryRun && len(result.Walked) > 1 && !p.Empty() {

@@ -99,7 +99,7 @@ type Plan struct {
 	Standing []Standing
 	// Passed are the paths of which something was not chosen, in order; see Choose.
 	Passed []tree.Path
-	// Stay are directories that would be removed, had they not more in them: they are in neither of the above.
+	// Stay are what would go, and is left: directories with more in them, and the paths of Leave. They are in neither of the above.
 	Stay []tree.Path
 	// Warnings are what to know before it is done, in words, for whoever is asked.
 	Warnings []string
@@ -391,6 +391,20 @@ func (p *Plan) Rethink(ask func([]worktree.Step) (map[tree.Path]string, error)) 
 	p.recount()
 	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return same(s.From, s.To) })
 	return changed, nil
+}
+
+// Leave takes what is done at and below paths out of the plan, and what would take away a directory above one.
+func (p *Plan) Leave(paths []tree.Path) {
+	if len(paths) == 0 {
+		return
+	}
+	stays := func(path tree.Path, to *tree.Entry) bool {
+		return path.Within(paths...) || !isDir(to) && slices.ContainsFunc(paths, func(stay tree.Path) bool { return stay.Below(path) })
+	}
+	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return stays(s.Path, s.To) })
+	p.Items = slices.DeleteFunc(p.Items, func(it Item) bool { return stays(it.Path, it.To) })
+	p.Stay = append(p.Stay, paths...)
+	p.recount()
 }
 
 // Displaced are the items whose file goes out of the tree while somebody has it

@@ -45,7 +45,7 @@ func TestDeepLooks(t *testing.T) {
 	require.Less(t, n, most*levels, "changedAfter")
 
 	n = 0
-	err = r.leaveFullDirs(p)
+	_, err = r.leaveFullDirs(p)
 	require.NoError(t, err)
 	require.Len(t, p.Stay, levels)
 	require.Empty(t, p.Steps)

@@ -23,7 +23,7 @@ import (
 // put-back names it, and when the run has only renamed it, it gets its former name.
 
 // What is not put back at once, as a run's that succeeded or an agent's turn, has in its record which of it got a name
-// that is recorded: a revert would take that away as a file that was made, and it gets its own again instead.
+// that is recorded: a revert would take that away as a file that was made. It stays there, named.
 
 // unrecordedEntry is an entry of the root that is not recorded, as a run begins.
 type unrecordedEntry struct {
@@ -541,7 +541,7 @@ func closeLeft(left []unrecordedEntry) {
 	}
 }
 
-// noteRenamed writes into a record which of what it left out has another name by its end, under which changes have it as made.
+// noteRenamed writes into a record which of what it left out has a path that is recorded by its end.
 func (r *Recorder) noteRenamed(rec *history.Record, o *history.Opened, changes changeSeq) error {
 	var gone []leftNote
 	if raw := o.Extra[extraLeft]; raw == nil || json.Unmarshal(raw, &gone) != nil {
@@ -554,27 +554,41 @@ func (r *Recorder) noteRenamed(rec *history.Record, o *history.Opened, changes c
 	var found []renaming
 	dirs := r.tree.Dirs()
 	defer dirs.Close()
+	note := func(path tree.Path, isDir bool, size int64) {
+		likely := func(l leftNote) bool { return l.Dir == isDir && (isDir || l.Size == size) }
+		if !slices.ContainsFunc(gone, likely) {
+			return
+		}
+		now, err := dirs.Stat(path)
+		i := slices.IndexFunc(gone, func(l leftNote) bool { return err == nil && likely(l) && r.isStill(l, path, now) })
+		if i >= 0 {
+			l := gone[i]
+			l.Mtime, l.Size = now.Mtime, now.Size
+			found = append(found, renaming{tree.Quote(path), l})
+			gone = slices.Delete(gone, i, i+1)
+		}
+	}
+	above := map[tree.Path]bool{"": true}
 	for c, err := range changes {
 		if err != nil {
 			return err
 		}
-		if len(found) == len(gone) {
+		if len(gone) == 0 {
 			break
 		}
-		if c.Old != nil || c.New == nil || c.New.Type == tree.Symlink {
+		if c.New == nil || c.New.Type == tree.Symlink {
 			continue
 		}
-		isDir := c.New.Type == tree.Dir
-		likely := func(l leftNote) bool { return l.Dir == isDir && (isDir || l.Size == c.New.Size) }
-		if !slices.ContainsFunc(gone, likely) {
-			continue
+		// A directory that took the place of a recorded one is no change: only what is in it is.
+		for dir := c.Path.Parent(); !above[dir]; dir = dir.Parent() {
+			above[dir] = true
+			note(dir, true, 0)
 		}
-		now, err := dirs.Stat(c.Path)
-		i := slices.IndexFunc(gone, func(l leftNote) bool { return err == nil && likely(l) && r.isStill(l, c.Path, now) })
-		if i >= 0 {
-			l := gone[i]
-			l.Mtime, l.Size = now.Mtime, now.Size
-			found = append(found, renaming{tree.Quote(c.Path), l})
+		if c.New.Type != tree.Dir {
+			note(c.Path, false, c.New.Size)
+		} else if !above[c.Path] {
+			above[c.Path] = true
+			note(c.Path, true, 0)
 		}
 	}
 	return setField(rec, extraRenamed, found, len(found) > 0)
@@ -615,59 +629,47 @@ func renamedIn(rec *history.Record) (list []renaming) {
 	return list
 }
 
-// spareRenamed takes out of a plan what would delete that, and returns what is to get its name again. What cannot, as the name is
-// taken, stays where it is; a copy, as an apply brings it, does not.
-func (r *Recorder) spareRenamed(recs []*history.Record, p *plan.Plan) (back []renaming, notes []string) {
+// leaveRenamed takes out of a plan what would take that away, and names it. It is not given its name again: what was
+// changed in it since would come under that name, unseen.
+func (r *Recorder) leaveRenamed(recs []*history.Record, p *plan.Plan) (notes []string) {
+	var stay []tree.Path
 	for _, rec := range recs {
 		for _, l := range renamedIn(rec) {
-			at := l.at()
-			now, err := statPath(r.project.Dir, string(at))
-			if err != nil || !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.Path == at && s.To == nil }) {
+			at := r.placeOf(l, p)
+			within := func(s worktree.Step) bool { return s.Path.Within(at) }
+			if at == "" || slices.Contains(stay, at) || !slices.ContainsFunc(p.Steps, within) {
 				continue
 			}
-			was := fmt.Sprintf("%s was %s when %s %s began, and ", tree.Quote(at), tree.Quote(tree.Path(l.name())), noun(rec), rec.ID)
-			_, err = r.project.Dir.Stat(l.name())
-			free := isMissing(err)
-			switch {
-			case free:
-				back, notes = append(back, l), append(notes, was+"gets its name again")
-			case r.isStill(l.leftNote, at, now):
-				notes = append(notes, was+"stays, as something else has that name now")
-			default:
-				continue
+			stay = append(stay, at)
+			note := fmt.Sprintf("%s was %s when %s %s began, and stays", tree.Quote(at), tree.Quote(tree.Path(l.name())), noun(rec), rec.ID)
+			if _, err := r.project.Dir.Stat(l.name()); isMissing(err) {
+				note += fmt.Sprintf("; 'mv %s %s' gives it its name again", tree.ShellWord(string(at)), tree.ShellWord(l.name()))
 			}
-			stays := func(path tree.Path, to *tree.Entry) bool {
-				return path.Within(at) || !free && to == nil && at.Below(path)
+			if slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return within(s) && s.To != nil }) {
+				note += fmt.Sprintf("; once it is moved away, 'decree restore %s %s' brings what was there before", rec.ID, tree.ShellWord(string(at)))
 			}
-			p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return stays(s.Path, s.To) })
-			p.Items = slices.DeleteFunc(p.Items, func(it plan.Item) bool { return stays(it.Path, it.To) })
+			notes = append(notes, note)
 		}
 	}
-	return back, notes
+	p.Leave(stay)
+	return notes
 }
 
-// rename gives them their names; undo takes that back.
-func (r *Recorder) rename(list []renaming) (undo func() error, err error) {
-	var done []renaming
-	undo = func() (err error) {
-		for _, l := range done {
-			dir, derr := disk.OpenPath(r.project.Dir, string(l.at().Parent()))
-			if derr == nil {
-				derr = r.project.Dir.RenameNew(l.name(), dir, l.at().Name())
-				dir.Close()
-			}
-			err = errors.Join(err, derr)
-		}
-		return err
+// placeOf is where something renamed is now, as far as the plan is about it, "" where it is not.
+func (r *Recorder) placeOf(l renaming, p *plan.Plan) tree.Path {
+	dirs := r.tree.Dirs()
+	defer dirs.Close()
+	now, err := dirs.Stat(l.at())
+	if err == nil && now.Ino == l.Ino && (now.Kind == disk.Directory) == l.Dir && (l.Born == 0 || r.isStill(l.leftNote, l.at(), now)) {
+		return l.at() // perhaps with other content
 	}
-	for _, l := range list {
-		moved, err := r.bring(l.at(), l.name())
-		if moved {
-			done = append(done, l)
+	for _, s := range p.Steps {
+		if s.From == nil || (s.From.Type == tree.Dir) != l.Dir {
+			continue
 		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s does not get its name %s again: %w", l.Path, l.Name, err), undo())
+		if now, err := dirs.Stat(s.Path); err == nil && r.isStill(l.leftNote, s.Path, now) {
+			return s.Path
 		}
 	}
-	return undo, nil
+	return ""
 }

@@ -33,7 +33,6 @@ type MoveResult struct {
 	Notes   []string
 	Lost    []tree.Path // what the store lacks of a backup's tree
 	To      Point       // of a restore: the state that it goes to
-	renamed []renaming  // what gets its own name again with it
 
 	Walked []history.Link // what an undo took back, or a redo brought again, in this order
 	Passed []Passed       // what it passed over on its way
@@ -274,7 +273,6 @@ type action struct {
 	label       string
 	walked      history.Walked // of an undo or redo
 	elsewhere   bool           // what it brings is of records that are not of this store's log
-	renamed     []renaming     // what gets its own name again with it
 
 	cache *contentCache // contents that were read already; nil: none
 
@@ -312,7 +310,7 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 	if err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	if a.plan.Empty() && !a.walked.Any() && len(a.renamed) == 0 {
+	if a.plan.Empty() && !a.walked.Any() {
 		return nil, &worktree.Outcome{Notes: notes}, nil
 	}
 	if err := r.storeSteps(ctx, x, a, cache); err != nil {
@@ -341,10 +339,6 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 	}
 	defer a.plan.Unpack(packed)
 	cache.clear()
-	undo, err := r.rename(a.renamed)
-	if err != nil {
-		return nil, nil, errors.Join(err, r.history.Abandon(id))
-	}
 	var unrecorded error
 	out, err := r.move(ctx, x, worktree.Plan{ID: id, Packed: packed.Packed, Commit: func(*worktree.Outcome) error {
 		unrecorded = r.end(end)
@@ -354,9 +348,6 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 		return nil, nil, notRecordedYet(id, unrecorded, nothingMoves)
 	}
 	if err != nil {
-		if !halfMoved(err) {
-			err = errors.Join(err, undo())
-		}
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
 	out.Notes = append(out.Notes, notes...)

@@ -251,10 +251,8 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	if err := r.choose(ctx, p, t, o.Choose); err != nil {
 		return nil, err
 	}
-	err = r.leaveFullDirs(p)
-	for _, dir := range p.Stay {
-		t.notes = append(t.notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later, or something is mounted there")
-	}
+	full, err := r.leaveFullDirs(p)
+	t.notes = append(t.notes, full...)
 	p.Warnings, _ = stillOpen(p, nil)
 	return p, err
 }

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/tree"
 )
 
 // TestRenamedIsNotDeleted: .git and an ignored file that got names which are recorded, in a turn, in a run that succeeded or in one that
@@ -31,8 +34,12 @@ func TestRenamedIsNotDeleted(t *testing.T) {
 			t.Run(name+" of a "+how, func(t *testing.T) {
 				a := newAgents(t)
 				a.write("f", "f\n")
-				a.write(".gitignore", "*.env\n")
+				a.write(".gitignore", "*.env\nlogs/\n")
 				a.write("my.env", "secret\n")
+				a.write("other.env", "other\n")
+				a.write("config", "config\n")
+				require.NoError(t, os.MkdirAll(filepath.Join(a.root, ".git", "logs"), 0o755))
+				a.write(".git/logs/HEAD", "log\n")
 				require.NoError(t, os.MkdirAll(filepath.Join(a.root, ".git", "refs"), 0o755))
 				a.write(".git/HEAD", "head\n")
 				a.bench.checkpoint(CheckpointOptions{Label: "before"})
@@ -42,6 +49,7 @@ func TestRenamedIsNotDeleted(t *testing.T) {
 					require.NoError(t, os.Rename(at(".git"), at("git.bak")))
 					require.NoError(t, os.Mkdir(at("d"), 0o755))
 					require.NoError(t, os.Rename(at("my.env"), at("d/your.txt")))
+					require.NoError(t, os.Rename(at("other.env"), at("config")))
 					a.write("f", "g\n")
 				}
 				switch how {
@@ -72,27 +80,34 @@ func TestRenamedIsNotDeleted(t *testing.T) {
 				res, err := take(r)
 				require.NoError(t, err)
 				notes := strings.Join(res.Notes, "\n")
-				require.Contains(t, notes, "git.bak was .git when ")
-				require.Contains(t, notes, "d/your.txt was my.env when ")
-				require.Equal(t, "head\n", a.read(".git/HEAD"))
-				require.Equal(t, "index\n", a.read(".git/index"))
-				require.Equal(t, "secret\n", a.read("my.env"))
-				require.Equal(t, "f\n", a.read("f"))
-				require.NoDirExists(t, at("d"))
-				require.NoDirExists(t, at("git.bak"))
-				if name != "undo" {
-					return
+				stays := func() {
+					require.Equal(t, "head\n", a.read("git.bak/HEAD"))
+					require.Equal(t, "index\n", a.read("git.bak/index"))
+					require.Equal(t, "log\n", a.read("git.bak/logs/HEAD"))
+					require.Equal(t, "secret\n", a.read("d/your.txt"))
+					require.Equal(t, "other\n", a.read("config"))
 				}
-				_, err = r.Redo(ctx, UndoOptions{Yes: true})
-				require.NoError(t, err)
-				require.Equal(t, "g\n", a.read("f"))
-				require.Equal(t, "secret\n", a.read("my.env"))
-				_, err = undo(r)
-				require.NoError(t, err)
+				require.Contains(t, notes, "git.bak was .git when ")
+				require.Contains(t, notes, "began, and stays; 'mv git.bak .git' gives it its name again")
+				require.Contains(t, notes, "d/your.txt was my.env when ")
+				require.Contains(t, notes, "config was other.env when ")
+				require.Contains(t, notes, "'mv config other.env' gives it its name again; once it is moved away, 'decree restore ")
 				require.Equal(t, "f\n", a.read("f"))
-				require.Equal(t, "secret\n", a.read("my.env"))
-				require.Equal(t, "head\n", a.read(".git/HEAD"))
-				require.NoDirExists(t, at("git.bak"))
+				stays()
+				if name == "undo" {
+					_, err = r.Redo(ctx, UndoOptions{Yes: true})
+					require.NoError(t, err)
+					require.Equal(t, "g\n", a.read("f"))
+					stays()
+					_, err = undo(r)
+					require.NoError(t, err)
+					require.Equal(t, "f\n", a.read("f"))
+					stays()
+				}
+				require.NoError(t, os.Rename(at("config"), at("other.env")))
+				_, err = r.Restore(ctx, RestoreOptions{Ref: "before", Paths: []tree.Path{"config"}, Yes: true})
+				require.NoError(t, err)
+				require.Equal(t, "config\n", a.read("config"))
 			})
 		}
 	}
@@ -120,4 +135,27 @@ func TestRenamedStaysWhereItsNameIsTaken(t *testing.T) {
 	require.Equal(t, "secret\n", a.read("d/your.txt"))
 	require.Equal(t, "new\n", a.read("my.env"))
 	require.NoFileExists(t, filepath.Join(a.root, "made"))
+}
+
+// TestRenamedInTurn: what two runs renamed, one after the other, and what a later run changed in it, stays where several are undone at once.
+func TestRenamedInTurn(t *testing.T) {
+	ctx := context.Background()
+	s := &sweep{bench: newBench(t), t: t}
+	s.write(".gitignore", "build\n*.env\n")
+	s.write("my.env", "secret\n")
+	require.NoError(t, os.Mkdir(filepath.Join(s.root, "build"), 0o755))
+	s.write("build/x", "x\n")
+	for _, command := range []string{"mv build a; mv my.env mine", "mv a b; echo y >b/y; echo more >mine; echo f >f"} {
+		require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 0, shell(command)) }))
+	}
+	r := s.open()
+	defer r.Close()
+	res, err := r.Undo(ctx, UndoOptions{N: 2, Yes: true})
+	require.NoError(t, err)
+	notes := strings.Join(res.Notes, "\n")
+	require.Contains(t, notes, "b was build when run ")
+	require.Contains(t, notes, "mine was my.env when run ")
+	require.Equal(t, "x\n", s.read("b/x"))
+	require.Equal(t, "more\n", s.read("mine"))
+	require.NoFileExists(t, filepath.Join(s.root, "f"))
 }

@@ -100,7 +100,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writeSession, o RestoreOpti
 		}
 		return out, nil
 	}
-	if err := r.spareSince(rec, out); err != nil {
+	if err := r.leaveRenamedSince(rec, out); err != nil {
 		return nil, err
 	}
 	if err := r.mountedSince(rec, target, p); err != nil {
@@ -124,7 +124,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writeSession, o RestoreOpti
 		return nil, err
 	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{
-		reason: history.Restore, plan: p, renamed: out.renamed, parents: []string{rec.ID}, full: full, cache: cache, elsewhere: elsewhere,
+		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, cache: cache, elsewhere: elsewhere,
 		description: fmt.Sprintf("Restore to %s (%s)", to.Words(), stateTime(to).In(r.opt.Location).Format("2006-01-02 15:04")),
 	})
 	if err == nil {
@@ -133,12 +133,12 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writeSession, o RestoreOpti
 	return out, err
 }
 
-// spareSince is spareRenamed of a restore that goes back behind records.
-func (r *Recorder) spareSince(to *history.Record, out *MoveResult) error {
+// leaveRenamedSince is leaveRenamed of a restore that goes back behind records.
+func (r *Recorder) leaveRenamedSince(to *history.Record, out *MoveResult) error {
 	recs := []*history.Record{to}
 	err := r.history.Since(to, func(rec *history.Record) { recs = append(recs, rec) })
 	if err == nil {
-		out.renamed, out.Notes = r.spareRenamed(recs, out.Plan)
+		out.Notes = r.leaveRenamed(recs, out.Plan)
 	}
 	return err
 }

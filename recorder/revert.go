@@ -137,16 +137,14 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writeSession, o Mov
 
 // prepareMove takes out of a plan what cannot be done, and notes what is to be known.
 func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res *MoveResult, o MoveOptions) error {
-	if err := r.leaveFullDirs(p); err != nil {
+	if d == plan.Back {
+		res.Notes = r.leaveRenamed(t.records, p)
+	}
+	full, err := r.leaveFullDirs(p)
+	if err != nil {
 		return err
 	}
-	if d == plan.Back {
-		res.renamed, res.Notes = r.spareRenamed(t.records, p)
-	}
-	res.Notes = append(res.Notes, t.notes...)
-	for _, dir := range p.Stay {
-		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later, or something is mounted there")
-	}
+	res.Notes = slices.Concat(res.Notes, t.notes, full)
 	for _, rec := range t.records {
 		if d == plan.Back {
 			moves := func(place tree.Path) bool {
@@ -211,8 +209,7 @@ func (r *Recorder) carryOut(ctx context.Context, x *writeSession, t *selection, 
 		return res, show(o.Show, p)
 	}
 	a := of(p)
-	a.renamed = res.renamed
-	if p.Empty() && !a.walked.Any() && len(a.renamed) == 0 {
+	if p.Empty() && !a.walked.Any() {
 		return res, nil
 	}
 	if err := confirm(p, o, t.unknown); err != nil {
@@ -288,8 +285,8 @@ func (r *Recorder) refuseUnknownPaths(paths []tree.Path, p *plan.Plan) error {
 }
 
 // leaveFullDirs takes the removals out of a plan that cannot be made: directories
-// with more in them than the plan removes.
-func (r *Recorder) leaveFullDirs(p *plan.Plan) error {
+// with more in them than the plan removes. The notes name them.
+func (r *Recorder) leaveFullDirs(p *plan.Plan) (notes []string, err error) {
 	full := map[tree.Path]bool{}
 	going := func(path tree.Path) bool {
 		i, there := slices.BinarySearchFunc(p.Steps, path, func(s worktree.Step, path tree.Path) int { return s.Path.Compare(path) })
@@ -301,18 +298,20 @@ func (r *Recorder) leaveFullDirs(p *plan.Plan) error {
 		if s.MayStay {
 			stay, err := holds(dirs, s.Path, going)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if stay {
 				full[s.Path] = true
 				p.Stay = append(p.Stay, s.Path)
+				notes = append(notes, tree.Quote(s.Path)+" is kept: it holds ignored files or files made later, or something is mounted there")
 			}
 		}
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return s.MayStay && full[s.Path] })
 	p.Items = slices.DeleteFunc(p.Items, func(it plan.Item) bool { return full[it.Path] })
 	slices.Sort(p.Stay)
-	return nil
+	slices.Sort(notes)
+	return notes, nil
 }
 
 // holds says whether the directory has a child that is not going.
