@@ -118,6 +118,9 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	defer root.Close()
 	c.site.Dir = root
 	jobs, err := disk.OpenPath(root, ".decree/"+cronName)
+	if isMissing(err) && c.s != nil {
+		return nil, c.forgetGone(root, nil, now)
+	}
 	if err != nil {
 		return nil, disk.UnlessMissing(err)
 	}
@@ -140,7 +143,7 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	if err != nil {
 		return each, err
 	}
-	if err := c.forgetGone(root, list, now.Truncate(time.Minute)); err != nil {
+	if err := c.forgetGone(root, list, now); err != nil {
 		return each, err
 	}
 	slices.SortFunc(list, func(a, b Pending) int { return compareNames(a.Name, b.Name) })
@@ -157,18 +160,29 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	return each, nil
 }
 
+// errAway has a check of a job fail that a run in place has away.
+var errAway = errors.New("a run has it away")
+
 // forgetGone forgets the jobs that are not in the list any more: one of such a name that is made later is a new one, and owes nothing. What
-// fired in this minute stays known, so that it does not fire twice; and what a run in place has away, as by 'git stash', is written again at its end.
-func (c *cron) forgetGone(root disk.Dir, list []Pending, minute time.Time) error {
+// fired in this minute stays known, so that it does not fire twice; and what a run in place has away, as by 'git stash', is written again
+// at its end, and then fires for the minutes that it was away in.
+func (c *cron) forgetGone(root disk.Dir, list []Pending, now time.Time) error {
 	gone := func(job string) bool {
 		return !slices.ContainsFunc(list, func(p Pending) bool { return p.Name == job })
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(c.s.Jobs)), gone) {
+	away := slices.DeleteFunc(slices.Collect(maps.Keys(c.s.Jobs)), func(job string) bool { return !gone(job) })
+	if len(away) == 0 {
 		return nil
 	}
 	open, _, err := c.history.ListOpen()
-	if err != nil || slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason == history.Run && o.Record.Isolated == "" }) {
+	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason == history.Run && o.Record.Isolated == "" }) {
+		for _, job := range away {
+			c.noteOutcome(job, errAway, now)
+		}
+		return nil
 	}
 	jobs, err := disk.OpenPath(root, ".decree/"+cronName) // again: one may have ended since
 	if err != nil {
@@ -179,7 +193,7 @@ func (c *cron) forgetGone(root disk.Dir, list []Pending, minute time.Time) error
 		return err
 	}
 	maps.DeleteFunc(c.failing, func(job string, _ time.Time) bool { return job != "" && gone(job) })
-	known := len(c.s.Jobs)
+	known, minute := len(c.s.Jobs), now.Truncate(time.Minute)
 	maps.DeleteFunc(c.s.Jobs, func(job string, f *fired) bool { return f.Pending == "" && f.Last.Before(minute) && gone(job) })
 	if len(c.s.Jobs) == known {
 		return nil

@@ -478,30 +478,34 @@ func TestCronCopiedFromAMessage(t *testing.T) {
 
 // TestCronAwayInARun: what a run in place has away, as by 'git stash -u', is written again at its end, and so fires then what it has missed.
 func TestCronAwayInARun(t *testing.T) {
-	b := newBench(t, nil)
-	b.job("a.md", "0 9 * * *", "catch_up: true\n")
-	b.job("keep.md", "0 0 1 1 *", "")
-	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		require.NoError(t, q.prepare(t.Context()))
-		c := newCron(q, b.say)
-		at := func(minute string) []string {
-			now, err := time.Parse(time.DateTime, "2026-11-23 "+minute)
-			require.NoError(t, err)
-			c.clock = func() time.Time { return now }
-			require.NoError(t, c.tick())
-			return b.inbox()
-		}
-		require.Empty(t, at("08:58:00"))
-		run := &history.Record{ID: "2026112308580000-0", Chain: "2026112308580000", Reason: history.Run, Status: history.StatusOpen, Command: []string{"true"}, Cwd: ".", Started: b.clock(), Attempts: 1}
-		require.NoError(t, q.o.Recorder.History().Begin(&history.Opened{Record: run}))
-		require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/cron/a.md")))
-		require.Empty(t, at("08:59:00"))
-		require.Empty(t, at("09:00:30"))
-		b.job("a.md", "0 9 * * *", "catch_up: true\n")
-		require.NoError(t, q.o.Recorder.History().Abandon(run.ID))
-		require.Len(t, at("09:02:00"), 1)
-		return nil
-	}))
+	for _, away := range []string{".decree/cron/a.md", ".decree/cron"} {
+		b := newBench(t, nil)
+		b.job("a.md", "0 9 * * *", "")
+		b.job("keep.md", "0 0 1 1 *", "")
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+			require.NoError(t, q.prepare(t.Context()))
+			c := newCron(q, b.say)
+			at := func(minute string) []string {
+				now, err := time.Parse(time.DateTime, "2026-11-23 "+minute)
+				require.NoError(t, err)
+				c.clock = func() time.Time { return now }
+				require.NoError(t, c.tick())
+				return b.inbox()
+			}
+			require.Empty(t, at("08:58:00"))
+			run := &history.Record{ID: "2026112308580000-0", Chain: "2026112308580000", Reason: history.Run, Status: history.StatusOpen, Command: []string{"true"}, Cwd: ".", Started: b.clock(), Attempts: 1}
+			require.NoError(t, q.o.Recorder.History().Begin(&history.Opened{Record: run}))
+			aside := filepath.Join(t.TempDir(), "aside")
+			require.NoError(t, os.Rename(filepath.Join(b.root, away), aside))
+			require.Empty(t, at("08:59:00"))
+			require.Empty(t, at("09:00:30"))
+			require.NoError(t, os.Rename(aside, filepath.Join(b.root, away)))
+			require.NoError(t, q.o.Recorder.History().Abandon(run.ID))
+			require.Len(t, at("09:02:00"), 1, away)
+			require.Len(t, at("09:03:00"), 1, away)
+			return nil
+		}))
+	}
 }
 
 // TestCronEdited: a new schedule holds at once, and does not fire in the minute in which the old one has fired.
