@@ -67,8 +67,10 @@ func ofDirectory(e *tree.Entry) bool { return e == nil || e.Type == tree.Dir }
 
 // attribution is what is known of who changed what while a turn was open.
 type attribution struct {
-	mine, theirs, recorded toolWork // recorded is the part of theirs that has a record
-	overlaps               []string // the records of others
+	mine, theirs, recorded toolWork          // recorded is the part of theirs that has a record
+	open                   toolWork          // is the part of recorded whose turn is open
+	closed                 []*history.Record // of others, newest first
+	overlaps               []string          // the records of others
 	tools                  []string
 }
 
@@ -115,7 +117,7 @@ func (o *attribution) of(c tree.Change) changeOwner {
 
 // attributionOf finds out who worked in the tree while a turn was open, which ends now.
 func (r *Recorder) attributionOf(t *openTurn) (*attribution, error) {
-	o := &attribution{mine: newToolWork(), theirs: newToolWork(), recorded: newToolWork()}
+	o := &attribution{mine: newToolWork(), theirs: newToolWork(), recorded: newToolWork(), open: newToolWork()}
 	told, err := r.readAgentReports()
 	if err != nil {
 		return nil, err
@@ -138,6 +140,9 @@ func (r *Recorder) attributionOf(t *openTurn) (*attribution, error) {
 		case near.around(l): // this turn's work is a part of theirs, whatever they have reported
 		case anySent(near.others, l):
 			o.recorded.addReport(l)
+			if anySent(near.open, l) {
+				o.open.addReport(l)
+			}
 			fallthrough
 		default:
 			o.theirs.addReport(l)
@@ -157,6 +162,7 @@ func (r *Recorder) attributionOf(t *openTurn) (*attribution, error) {
 		o.recorded.any, err = r.anyUnreported(near, told)
 		o.theirs.any = o.theirs.any || o.recorded.any
 	}
+	o.open.any = o.open.any || slices.ContainsFunc(near.open, func(t *openTurn) bool { return near.silent[t] })
 	return o, err
 }
 
@@ -200,6 +206,7 @@ func (l agentReport) sameTool(o agentReport) bool {
 // concurrentTurns are the turns that were open at some time while a given one was.
 type concurrentTurns struct {
 	inner, outer, others []*openTurn
+	open                 []*openTurn        // those of others that are
 	silent               map[*openTurn]bool // those of others whose tools have not reported
 }
 
@@ -258,12 +265,18 @@ func (r *Recorder) turnsBeside(t *openTurn, o *attribution) (*concurrentTurns, e
 			o.overlaps = append(o.overlaps, rec.ID)
 			b.others = append(b.others, other)
 			b.silent[other] = true
+			if rec.Status == history.StatusOpen {
+				b.open = append(b.open, other)
+			} else {
+				o.closed = append(o.closed, rec)
+			}
 		case !rec.DiffSHA256.IsZero() && rec.Status != history.StatusReverted:
 			o.overlaps = append(o.overlaps, rec.ID)
 			changes, err := r.history.StoredChanges(rec)
 			if err != nil && !lostContents(err) {
 				return nil, err
 			}
+			o.closed = append(o.closed, rec)
 			for _, c := range changes {
 				o.theirs.add(c.Path)
 				o.recorded.add(c.Path)
@@ -319,8 +332,30 @@ func (r *Recorder) attribute(t *openTurn, changes []tree.Change) (a attributed, 
 	}
 	t.Record.Turn.Overlaps, t.Record.Turn.Tools = o.overlaps, o.tools
 	a.shared = map[tree.Path]bool{}
+	var left map[tree.Path]*tree.Entry // what the closed records of others have left
 	for _, c := range changes {
 		switch o.of(c) {
+		case byOthers:
+			if o.open.any || o.open.has(c) {
+				continue
+			}
+			if left == nil {
+				if left, err = r.leftBy(o.closed); err != nil {
+					return a, err
+				}
+			}
+			e, known := left[c.Path]
+			switch {
+			case known && sameEntry(e, c.New):
+			case o.mine.any: // edited since that ended, perhaps by a command of this turn's
+				a.shared[c.Path] = true
+				a.turn = append(a.turn, c)
+			case known:
+				c.Old = e
+				a.user = append(a.user, c)
+			default:
+				a.user = append(a.user, c)
+			}
 		case byUser:
 			a.user = append(a.user, c)
 		case byTurnAndOthers:
@@ -331,6 +366,26 @@ func (r *Recorder) attribute(t *openTurn, changes []tree.Change) (a attributed, 
 		}
 	}
 	return a, nil
+}
+
+// leftBy is what records, newest first, have left at the paths that they changed.
+func (r *Recorder) leftBy(records []*history.Record) (map[tree.Path]*tree.Entry, error) {
+	left := map[tree.Path]*tree.Entry{}
+	for _, rec := range records {
+		if rec.DiffSHA256.IsZero() {
+			continue
+		}
+		changes, err := r.history.StoredChanges(rec)
+		if err != nil && !lostContents(err) {
+			return nil, err
+		}
+		for _, c := range changes {
+			if _, newer := left[c.Path]; !newer {
+				left[c.Path] = c.New
+			}
+		}
+	}
+	return left, nil
 }
 
 // withUsers adds what the user changed while a turn was open to what had changed before its

@@ -219,6 +219,30 @@ func TestWorkOfASessionWithoutATurn(t *testing.T) {
 	}
 }
 
+// What is edited after one of two turns has ended, and before the other has, of a path that the ended one's tool has named, is in the other's
+// outside.diff, or shared by that where it ran a command.
+func TestEditedBetweenTwoEnds(t *testing.T) {
+	for _, shell := range []bool{false, true} {
+		a := newAgents(t)
+		a.write("f", "one\n")
+		first, second := event("a", 7), event("b", 8)
+		turn := a.prompt(first, "work").ID
+		a.prompt(second, "work")
+		a.tool(second, "edit", "f")
+		a.write("f", "two\n")
+		a.end(second)
+		if shell {
+			a.tool(first, "shell")
+		}
+		a.write("f", "three\n")
+		require.Equal(t, turn, a.end(first).ID)
+		require.Equal(t, shell, slices.Contains(a.sharedIn(turn), "f"))
+		require.Equal(t, !shell, slices.Contains(a.found(turn), "f"))
+		require.Empty(t, a.found(a.checkpoint().ID))
+		a.requireSound()
+	}
+}
+
 // What a run that is no part of a turn changed in its time is the run's.
 func TestRunBesideATurn(t *testing.T) {
 	a := newAgents(t)
