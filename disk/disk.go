@@ -142,6 +142,8 @@ type Dir interface {
 	FileSystem() FileSystem
 	// Stat is lstat of a child.
 	Stat(name string) (Info, error)
+	// Born is when a child was made, in ns since 1970; 0: not known.
+	Born(name string) int64
 	// List returns all children in no order, without "." and "..".
 	List() ([]Entry, error)
 	// Open opens a regular file for reading (ELOOP for a link; never blocks on a pipe).

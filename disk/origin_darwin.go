@@ -14,3 +14,11 @@ func (d *osDir) Origin() (Origin, error) {
 	}
 	return Origin{Born: st.Btim.Nano()}, nil
 }
+
+func (d *osDir) Born(name string) int64 {
+	var st unix.Stat_t
+	if CheckName(name) != nil || unix.Fstatat(d.f, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return 0
+	}
+	return st.Btim.Nano()
+}

@@ -26,6 +26,14 @@ func (d *osDir) Origin() (o Origin, err error) {
 	return o, err
 }
 
+func (d *osDir) Born(name string) int64 {
+	var st unix.Statx_t
+	if CheckName(name) != nil || unix.Statx(d.f, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return 0
+	}
+	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+}
+
 // deviceNumber is what file systems without an id of their own (xfs, vfat) give as
 // one; the device may have another number after the next boot.
 func deviceNumber(dev uint64) uint64 {

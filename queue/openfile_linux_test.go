@@ -171,7 +171,10 @@ func TestPutBackWaitsForAnOpenFile(t *testing.T) {
 	defer end()
 	looks := 0
 	require.NoError(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
-		if told := strings.Join(b.said, "\n"); st.Op == "Open" && st.Path == filepath.Join(b.root, "log") && strings.Contains(told, "could not be put back") {
+		b.mu.Lock()
+		told := strings.Join(b.said, "\n")
+		b.mu.Unlock()
+		if st.Op == "Open" && st.Path == filepath.Join(b.root, "log") && strings.Contains(told, "could not be put back") {
 			if looks++; looks == 20 {
 				assert.Equal(t, []string{"a.md", "b.md"}, b.inbox())
 				assert.NoError(t, ends.Close())

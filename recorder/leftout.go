@@ -29,6 +29,7 @@ import (
 type unrecordedEntry struct {
 	name string
 	info disk.Info
+	born int64 // disk.Dir.Born
 	// handle keeps the entry's inode from being given to another; nil where it cannot
 	// be opened, or too many are.
 	handle io.Closer
@@ -63,7 +64,7 @@ type leftNote struct {
 	Name  string `json:"name"` // quoted
 	Dir   bool   `json:"dir,omitempty"`
 	Ino   uint64 `json:"ino"`
-	Born  int64  `json:"born,omitempty"` // of a directory, in ns since 1970; 0: not known
+	Born  int64  `json:"born,omitempty"` // in ns since 1970; 0: not known
 	Mtime int64  `json:"mtime"`
 	Size  int64  `json:"size"`
 }
@@ -114,7 +115,7 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []unrecordedEntry, err 
 			if len(out) == maxLeftOut {
 				return out, nil
 			}
-			l := unrecordedEntry{name: path.Name(), info: infos[path]}
+			l := unrecordedEntry{name: path.Name(), info: infos[path], born: r.project.Dir.Born(path.Name())}
 			if len(out) < min(maxHandles, disk.OpenLimit()/8) {
 				l.handle = r.keepOpen(l.name, l.info)
 			}
@@ -158,13 +159,13 @@ func (r *Recorder) keepOpen(name string, info disk.Info) io.Closer {
 	return nil
 }
 
-// isSame says whether now is what stat says of the entry, perhaps under another name.
-func (l *unrecordedEntry) isSame(now disk.Info) bool {
+// isSame says whether name in dir, of which stat says now, is the entry.
+func (l *unrecordedEntry) isSame(now disk.Info, dir disk.Dir, name string) bool {
 	if !now.SameFile(l.info) || now.Kind != l.info.Kind {
 		return false
 	}
 	// The inode of one that is not open may be another's by now.
-	return l.handle != nil || now.Mtime == l.info.Mtime && now.Size == l.info.Size
+	return l.handle != nil || now.Mtime == l.info.Mtime && now.Size == l.info.Size || l.born != 0 && dir.Born(name) == l.born
 }
 
 // hasNoName says whether it is known that the entry has no name any more.
@@ -312,13 +313,24 @@ func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
 
 // lookAt says whether a path below a directory of the root can be looked at.
 func (r *Recorder) lookAt(path tree.Path) error {
-	dir, err := disk.OpenPath(r.project.Dir, string(path.Parent()))
+	dir, done, err := r.openAt(path.Parent())
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer done()
 	_, err = dir.Stat(path.Name())
 	return err
+}
+
+// openAt opens a directory of the tree until done.
+func (r *Recorder) openAt(path tree.Path) (dir disk.Dir, done func(), err error) {
+	if path == "" {
+		return r.project.Dir, func() {}, nil
+	}
+	if dir, err = disk.OpenPath(r.project.Dir, string(path)); err != nil {
+		return nil, nil, err
+	}
+	return dir, func() { dir.Close() }, nil
 }
 
 // clearOwn puts aside what was left out and lies in the place of decree's own files
@@ -353,13 +365,11 @@ func (u *run) isOwn(at tree.Path) bool {
 
 // bring gives what is at a path in the root its name in the root again.
 func (r *Recorder) bring(at tree.Path, name string) (moved bool, err error) {
-	dir := r.project.Dir
-	if up := at.Parent(); up != "" {
-		if dir, err = disk.OpenPath(dir, string(up)); err != nil {
-			return false, err
-		}
-		defer dir.Close()
+	dir, done, err := r.openAt(at.Parent())
+	if err != nil {
+		return false, err
 	}
+	defer done()
 	return r.tree.Rename(dir, at.Name(), tree.Path(name))
 }
 
@@ -392,7 +402,7 @@ func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tr
 		if err != nil && !isMissing(err) {
 			return found, err
 		}
-		if i := slices.IndexFunc(gone, func(l unrecordedEntry) bool { return err == nil && l.isSame(info) }); i >= 0 {
+		if i := slices.IndexFunc(gone, func(l unrecordedEntry) bool { return err == nil && l.isSame(info, r.project.Dir, string(top)) }); i >= 0 {
 			found[gone[i].name] = top
 		}
 		if err != nil || info.Kind != disk.Directory {
@@ -412,13 +422,11 @@ func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tr
 
 // lookIn looks at the entries of one directory, and returns its directories.
 func (r *Recorder) lookIn(at tree.Path, gone []unrecordedEntry, found map[string]tree.Path) (below []tree.Path, err error) {
-	dir, err := r.project.Dir, error(nil)
-	if at != "" {
-		if dir, err = disk.OpenPath(r.project.Dir, string(at)); err != nil {
-			return nil, err
-		}
-		defer dir.Close()
+	dir, done, err := r.openAt(at)
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	list, err := dir.List()
 	if err != nil {
 		return nil, err
@@ -437,7 +445,7 @@ func (r *Recorder) lookIn(at tree.Path, gone []unrecordedEntry, found map[string
 			return below, err
 		}
 		for _, l := range gone {
-			if l.isSame(info) {
+			if l.isSame(info, dir, e.Name) {
 				found[l.name] = name
 			}
 		}
@@ -514,23 +522,10 @@ func goneOf(rec *history.Record) (names []string) {
 func noteLeft(left []unrecordedEntry, extra map[string]json.RawMessage) (err error) {
 	notes := make([]leftNote, 0, len(left))
 	for _, l := range left {
-		n := leftNote{Name: tree.Quote(tree.Path(l.name)), Dir: l.info.Kind == disk.Directory, Ino: l.info.Ino, Mtime: l.info.Mtime, Size: l.info.Size}
-		if dir, is := l.handle.(disk.Dir); is {
-			n.Born = bornAt(dir)
-		}
-		notes = append(notes, n)
+		notes = append(notes, leftNote{Name: tree.Quote(tree.Path(l.name)), Dir: l.info.Kind == disk.Directory, Ino: l.info.Ino, Born: l.born, Mtime: l.info.Mtime, Size: l.info.Size})
 	}
 	extra[extraLeft], err = json.Marshal(notes)
 	return err
-}
-
-// bornAt is when a directory was made, 0 where that is not known.
-func bornAt(dir disk.Dir) int64 {
-	o, err := dir.Origin()
-	if err != nil {
-		return 0
-	}
-	return o.Born
 }
 
 func closeLeft(left []unrecordedEntry) {
@@ -555,7 +550,7 @@ func (r *Recorder) noteRenamed(rec *history.Record, o *history.Opened, changes c
 	dirs := r.tree.Dirs()
 	defer dirs.Close()
 	note := func(path tree.Path, isDir bool, size int64) {
-		likely := func(l leftNote) bool { return l.Dir == isDir && (isDir || l.Size == size) }
+		likely := func(l leftNote) bool { return l.Dir == isDir && (isDir || l.Born != 0 || l.Size == size) }
 		if !slices.ContainsFunc(gone, likely) {
 			return
 		}
@@ -602,12 +597,12 @@ func (r *Recorder) isStill(l leftNote, at tree.Path, now disk.Info) bool {
 	if l.Born == 0 {
 		return now.Mtime == l.Mtime && now.Size == l.Size
 	}
-	dir, err := disk.OpenPath(r.project.Dir, string(at))
+	dir, done, err := r.openAt(at.Parent())
 	if err != nil {
 		return false
 	}
-	defer dir.Close()
-	return bornAt(dir) == l.Born
+	defer done()
+	return dir.Born(at.Name()) == l.Born
 }
 
 // renaming is a path in the tree that something has which was left out under its name in the root.

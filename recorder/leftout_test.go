@@ -135,11 +135,39 @@ func TestAnotherInodesNumber(t *testing.T) {
 	renamed, other := was, was
 	renamed.Ctime, other.Mtime = 6, 7
 	l := unrecordedEntry{name: "a", info: was}
-	require.True(t, l.isSame(renamed))
-	require.False(t, l.isSame(other))
+	root, err := disktest.NewMem().OpenRoot("/")
+	require.NoError(t, err)
+	defer root.Close()
+	require.True(t, l.isSame(renamed, root, "b"))
+	require.False(t, l.isSame(other, root, "b"))
 	dir := renamed
 	dir.Kind = disk.Directory
-	require.False(t, l.isSame(dir))
+	require.False(t, l.isSame(dir, root, "b"))
+}
+
+// TestRenamedAmongMany: an ignored directory that is renamed and written to gets its name again in a root with more ignored
+// entries than are kept open.
+func TestRenamedAmongMany(t *testing.T) {
+	s := &sweep{bench: newBench(t), t: t}
+	for n := range maxHandles + 10 {
+		s.write(fmt.Sprintf("f%d.o", n), "")
+	}
+	s.write(".gitignore", "*.o\nvenv\n")
+	require.NoError(t, os.Mkdir(filepath.Join(s.root, "venv"), 0o755))
+	s.write("venv/lib", "lib\n")
+	if bornIn(t, s.root, "venv") == 0 {
+		t.Skip("the file system keeps no birth times")
+	}
+	require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 3, shell("mv venv env; echo new >env/new; exit 3")) }))
+	require.Equal(t, "lib\n", s.read("venv/lib"))
+}
+
+// bornIn is disk.Dir.Born.
+func bornIn(t *testing.T, at, name string) int64 {
+	dir, err := disk.OS.OpenRoot(at)
+	require.NoError(t, err)
+	defer dir.Close()
+	return dir.Born(name)
 }
 
 // TestConflictNamesItsPaths: a line that says that a run is not put back names the first
