@@ -72,7 +72,7 @@ func (d *memDir) Self() (disk.Info, error) {
 func (d *memDir) FileSystem() disk.FileSystem { return disk.FileSystem{ChangeTimes: true} }
 
 func (d *memDir) Origin() (disk.Origin, error) { return disk.Origin{}, nil }
-func (d *memDir) Born(string) int64             { return 0 }
+func (d *memDir) Born(string) int64            { return 0 }
 
 func (d *memDir) Stat(name string) (st disk.Info, err error) {
 	err = d.on("stat", name, func(n *inode) error { st = d.m.info(n); return nil })
