@@ -2,9 +2,11 @@ package recorder
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -95,6 +97,11 @@ func (u *run) mendOthers() error {
 	if ours := slices.DeleteFunc(brought, func(f ownFile) bool { return f.Dir || strings.HasPrefix(f.Path, project.InboxDir+"/") }); u.headMoved && len(ours) > 0 {
 		u.say("written again, and perhaps not in the commit that git has gone to: %s; then delete them, as git will not write over them", some(ownNames(ours)))
 	}
+	if !now.SameFile(u.runs) {
+		if err := u.r.noteBorn(); err != nil {
+			return err
+		}
+	}
 	u.runs = now // not before: what failed is tried again
 	return nil
 }
@@ -122,29 +129,40 @@ func (u *run) noteGone(missing []ownFile) error {
 // decree died, or an agent's turn, beside which people delete things too. It says so in words.
 func (r *Recorder) bringDeleted(o *history.Opened) (words []string, err error) {
 	err = r.project.HoldActs(func() error {
-		words, err = r.bringOthers(o)
-		return err
+		if words, err = r.bringOthers(o); err != nil {
+			return err
+		}
+		return r.noteBorn()
 	})
 	return words, err
 }
 
-// bringOthers is bringDeleted while the log of acts is held. A file that is deleted by itself in a turn stays deleted: the agent was asked for
-// that, or a person or a queue has done it meanwhile. Who deletes .decree as a whole means none of its files.
+// bringOthers is bringDeleted while the log of acts is held.
 func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 	what := noun(o.Record) + " " + o.Record.ID
+	turn, swept := o.Record.Reason == history.Turn, false
+	if turn {
+		if born := noteOf(o).Born; born != 0 && born != r.decreeBorn() {
+			swept = true
+			if o, err = r.newestTurn(o); err != nil {
+				return words, err
+			}
+		}
+	}
+	if !turn || swept {
+		n, err := r.bringBack()
+		if err != nil {
+			return words, err
+		}
+		if n > 0 {
+			swept = true // who deletes records too is a command that sweeps all away
+			say("%s missing from .decree/runs; now written again", recordsWere(n))
+		}
+	}
 	own, unread := r.ownOf(o)
-	swept := slices.ContainsFunc(own, func(f ownFile) bool { return f.Path == "." && r.isAnother(f, own) })
-	if o.Record.Reason == history.Turn && !swept {
-		return nil, nil
-	}
-	n, err := r.bringBack()
-	if err != nil {
-		return words, err
-	}
-	if n > 0 {
-		swept = true // who deletes records too is a command that sweeps all away
-		say("%s missing from .decree/runs; now written again", recordsWere(n))
+	if !turn {
+		swept = swept || slices.ContainsFunc(own, func(f ownFile) bool { return f.Path == "." && r.isAnother(f, own) })
 	}
 	if unread != nil {
 		say("it cannot be told which of your files in .decree were deleted while %s went on (%v); nothing of them was written again", what, unread)
@@ -170,7 +188,11 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 		return words, err
 	}
 	var unclear []ownFile
-	if !swept {
+	switch {
+	case swept:
+	case turn:
+		missing = r.goneTogether(own, missing)
+	default:
 		missing, unclear = r.goneWhileItRan(o, own, missing)
 	}
 	brought, err := r.bringOwn(missing)
@@ -195,6 +217,55 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 		say("deleted since %s began, by its command or by somebody later, and kept as %s", what, some(names))
 	}
 	return words, nil
+}
+
+// decreeBorn is when .decree, or the records' directory in it, was made last, as disk.Dir.Born: another time than at a turn's prompt says that a
+// command has swept them away since.
+func (r *Recorder) decreeBorn() int64 {
+	return max(r.project.Dir.Born(".decree"), r.project.Decree.Born("runs"))
+}
+
+// noteBorn has the open turns know that what was swept away until now is written again: what is deleted from now on is deleted by itself.
+func (r *Recorder) noteBorn() error {
+	born := r.decreeBorn()
+	turns, err := r.openTurns()
+	for _, t := range turns {
+		if err != nil || t.note.Born == born {
+			continue
+		}
+		t.note.Born = born
+		var raw json.RawMessage
+		if raw, err = json.Marshal(t.note); err == nil {
+			err = r.saveExtra(t.Opened, t.Record, extraTurn, raw)
+		}
+	}
+	return err
+}
+
+// newestTurn is the open turn that began last, which knows best what .decree held; o where no other is open.
+func (r *Recorder) newestTurn(o *history.Opened) (*history.Opened, error) {
+	open, err := r.openTurns()
+	if len(open) > 0 {
+		o = open[len(open)-1].Opened
+	}
+	return o, err
+}
+
+// goneTogether are those that a turn's command has swept away: config.yml, the routines and the cron jobs, if all of these that there were are
+// gone, as after 'git clean -fd'. What is deleted by itself in a turn stays deleted: the agent was asked for that, or a person or a queue has done it.
+func (r *Recorder) goneTogether(own, missing []ownFile) []ownFile {
+	inInbox := func(f ownFile) bool {
+		return f.Path == project.InboxDir || strings.HasPrefix(f.Path, project.InboxDir+"/")
+	}
+	for _, f := range own {
+		if f.Path == "." || inInbox(f) || path.Dir(f.Path) != "." {
+			continue
+		}
+		if _, err := r.project.Decree.Stat(f.Path); !isMissing(err) {
+			return nil
+		}
+	}
+	return slices.DeleteFunc(missing, inInbox)
 }
 
 // bringDeadMessages is for those of the files that were messages; it returns the others.

@@ -48,11 +48,18 @@ type turnNote struct {
 	Prompt  []byte `json:"prompt"`          // the hash of the whole prompt, which is no object of the store
 	From    int64  `json:"from,omitempty"`  // where the log of what agents tell went on
 	After   string `json:"after,omitempty"` // the newest record before it
+	Born    int64  `json:"born,omitempty"`  // decreeBorn
 	// Files are those of the record's directory that the store has already: outside.diff.
 	Files map[string]tree.Hash `json:"files,omitempty"`
 }
 
 func sumOfPrompt(e TurnEvent) []byte { sum := tree.Sum([]byte(e.Prompt)); return sum[:] }
+
+// noteOf is the note of an open turn.
+func noteOf(o *history.Opened) (n turnNote) {
+	_ = json.Unmarshal(o.Extra[extraTurn], &n) // else nothing is known of its agent
+	return n
+}
 
 // openTurn is a turn that is not closed.
 type openTurn struct {
@@ -76,9 +83,7 @@ func (r *Reader) openTurns() (list []*openTurn, err error) {
 			}
 			continue // by a process that died before it removed the open record
 		}
-		t := &openTurn{Opened: o}
-		_ = json.Unmarshal(o.Extra[extraTurn], &t.note) // else nothing is known of its agent
-		list = append(list, t)
+		list = append(list, &openTurn{o, noteOf(o)})
 	}
 	return list, nil
 }
@@ -282,7 +287,7 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writeSession, e TurnEvent) 
 	if err := ctx.Err(); err != nil {
 		return nil, &BeginError{err}
 	}
-	note := turnNote{Agent: e.Process, Proxied: e.Proxied, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Files: out.stored(nil)}
+	note := turnNote{Agent: e.Process, Proxied: e.Proxied, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Born: r.decreeBorn(), Files: out.stored(nil)}
 	last, err := r.lastKnown()
 	if err != nil {
 		return nil, &BeginError{err} // else all that ever ended would count as having worked beside it
