@@ -67,11 +67,17 @@ func ofDirectory(e *tree.Entry) bool { return e == nil || e.Type == tree.Dir }
 
 // attribution is what is known of who changed what while a turn was open.
 type attribution struct {
-	mine, theirs, recorded toolWork          // recorded is the part of theirs that has a record
-	open                   toolWork          // is the part of recorded whose turn is open
+	mine, theirs, recorded toolWork // recorded is the part of theirs that has a record
+	open                   []openWork
 	closed                 []*history.Record // of others, newest first
 	overlaps               []string          // the records of others
 	tools                  []string
+}
+
+// openWork is what another turn's tools have named, which is still open.
+type openWork struct {
+	turn *openTurn
+	toolWork
 }
 
 // toolWork is what tools have named. any says that one ran that may have changed any path.
@@ -117,7 +123,7 @@ func (o *attribution) of(c tree.Change) changeOwner {
 
 // attributionOf finds out who worked in the tree while a turn was open, which ends now.
 func (r *Recorder) attributionOf(t *openTurn) (*attribution, error) {
-	o := &attribution{mine: newToolWork(), theirs: newToolWork(), recorded: newToolWork(), open: newToolWork()}
+	o := &attribution{mine: newToolWork(), theirs: newToolWork(), recorded: newToolWork()}
 	told, err := r.readAgentReports()
 	if err != nil {
 		return nil, err
@@ -140,8 +146,10 @@ func (r *Recorder) attributionOf(t *openTurn) (*attribution, error) {
 		case near.around(l): // this turn's work is a part of theirs, whatever they have reported
 		case anySent(near.others, l):
 			o.recorded.addReport(l)
-			if anySent(near.open, l) {
-				o.open.addReport(l)
+			for i := range o.open {
+				if o.open[i].turn.sentReport(l) {
+					o.open[i].addReport(l)
+				}
 			}
 			fallthrough
 		default:
@@ -162,7 +170,9 @@ func (r *Recorder) attributionOf(t *openTurn) (*attribution, error) {
 		o.recorded.any, err = r.anyUnreported(near, told)
 		o.theirs.any = o.theirs.any || o.recorded.any
 	}
-	o.open.any = o.open.any || slices.ContainsFunc(near.open, func(t *openTurn) bool { return near.silent[t] })
+	for i := range o.open {
+		o.open[i].any = o.open[i].any || near.silent[o.open[i].turn]
+	}
 	return o, err
 }
 
@@ -206,7 +216,6 @@ func (l agentReport) sameTool(o agentReport) bool {
 // concurrentTurns are the turns that were open at some time while a given one was.
 type concurrentTurns struct {
 	inner, outer, others []*openTurn
-	open                 []*openTurn        // those of others that are
 	silent               map[*openTurn]bool // those of others whose tools have not reported
 }
 
@@ -266,7 +275,7 @@ func (r *Recorder) turnsBeside(t *openTurn, o *attribution) (*concurrentTurns, e
 			b.others = append(b.others, other)
 			b.silent[other] = true
 			if rec.Status == history.StatusOpen {
-				b.open = append(b.open, other)
+				o.open = append(o.open, openWork{other, newToolWork()})
 			} else {
 				o.closed = append(o.closed, rec)
 			}
@@ -332,30 +341,29 @@ func (r *Recorder) attribute(t *openTurn, changes []tree.Change) (a attributed, 
 	}
 	t.Record.Turn.Overlaps, t.Record.Turn.Tools = o.overlaps, o.tools
 	a.shared = map[tree.Path]bool{}
-	var left map[tree.Path]*tree.Entry // what the closed records of others have left
+	var known *recordedWork
 	for _, c := range changes {
-		switch o.of(c) {
-		case byOthers:
-			if o.open.any || o.open.has(c) {
-				continue
-			}
-			if left == nil {
-				if left, err = r.leftBy(o.closed); err != nil {
+		owner := o.of(c)
+		if owner == byOthers {
+			if known == nil {
+				if known, err = r.workOf(o.closed); err != nil {
 					return a, err
 				}
 			}
-			e, known := left[c.Path]
-			switch {
-			case known && sameEntry(e, c.New):
-			case o.mine.any: // edited since that ended, perhaps by a command of this turn's
-				a.shared[c.Path] = true
-				a.turn = append(a.turn, c)
-			case known:
-				c.Old = e
-				a.user = append(a.user, c)
-			default:
-				a.user = append(a.user, c)
+			rest, err := r.beyond(t, c, o, known)
+			if err != nil {
+				return a, err
 			}
+			switch {
+			case rest == nil:
+				continue
+			case o.mine.any: // perhaps by a command of this turn's
+				owner = byTurnAndOthers
+			default:
+				owner, c = byUser, *rest
+			}
+		}
+		switch owner {
 		case byUser:
 			a.user = append(a.user, c)
 		case byTurnAndOthers:
@@ -368,9 +376,22 @@ func (r *Recorder) attribute(t *openTurn, changes []tree.Change) (a attributed, 
 	return a, nil
 }
 
-// leftBy is what records, newest first, have left at the paths that they changed.
-func (r *Recorder) leftBy(records []*history.Record) (map[tree.Path]*tree.Entry, error) {
-	left := map[tree.Path]*tree.Entry{}
+// recordedWork is what records say of the paths that they changed: the first change of each by when its record began, and how the
+// last one left it.
+type recordedWork struct {
+	first map[tree.Path]firstChange
+	left  map[tree.Path]*tree.Entry
+}
+
+// firstChange is how a record that changed a path found it.
+type firstChange struct {
+	by  *history.Record
+	old *tree.Entry
+}
+
+// workOf reads records, newest first.
+func (r *Recorder) workOf(records []*history.Record) (*recordedWork, error) {
+	w := &recordedWork{map[tree.Path]firstChange{}, map[tree.Path]*tree.Entry{}}
 	for _, rec := range records {
 		if rec.DiffSHA256.IsZero() {
 			continue
@@ -380,12 +401,49 @@ func (r *Recorder) leftBy(records []*history.Record) (map[tree.Path]*tree.Entry,
 			return nil, err
 		}
 		for _, c := range changes {
-			if _, newer := left[c.Path]; !newer {
-				left[c.Path] = c.New
+			first, changed := w.first[c.Path]
+			if !changed {
+				w.left[c.Path] = c.New
+			}
+			if !changed || history.Compare(rec, first.by) < 0 {
+				w.first[c.Path] = firstChange{rec, c.Old}
 			}
 		}
 	}
-	return left, nil
+	return w, nil
+}
+
+// beyond is what of a change in a turn's time, of a path that others' tools have named, is in none of their records: it was made before the
+// first of them began, or after the last had ended. Nil: nothing. What an open turn has named is in its record by its end.
+func (r *Recorder) beyond(t *openTurn, c tree.Change, o *attribution, known *recordedWork) (*tree.Change, error) {
+	first, changed := known.first[c.Path]
+	left := known.left[c.Path]
+	for _, w := range o.open {
+		if !w.any && !w.has(c) {
+			continue
+		}
+		left = c.New
+		if changed && history.Compare(first.by, w.turn.Record) < 0 {
+			continue
+		}
+		old, err := r.history.FindEntry(w.turn.Record.Before, c.Path)
+		if lostContents(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		first, changed = firstChange{w.turn.Record, old}, true
+	}
+	switch {
+	case !changed:
+		return &c, nil
+	case history.Compare(first.by, t.Record) > 0 && !sameEntry(c.Old, first.old):
+		return &tree.Change{Path: c.Path, Old: c.Old, New: first.old}, nil
+	case !sameEntry(left, c.New):
+		return &tree.Change{Path: c.Path, Old: left, New: c.New}, nil
+	}
+	return nil, nil
 }
 
 // withUsers adds what the user changed while a turn was open to what had changed before its

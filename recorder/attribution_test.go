@@ -243,6 +243,33 @@ func TestEditedBetweenTwoEnds(t *testing.T) {
 	}
 }
 
+// What a turn's command changed before the prompt of another turn, whose tool then names the same path, is in the first one's record, as shared,
+// whichever ends first.
+func TestChangedBeforeTheOtherBegan(t *testing.T) {
+	for _, othersFirst := range []bool{false, true} {
+		a := newAgents(t)
+		a.write("f", "one\n")
+		first, second := event("a", 7), event("b", 8)
+		turn := a.prompt(first, "work").ID
+		a.tool(first, "shell")
+		a.write("f", "two\n")
+		other := a.prompt(second, "work").ID
+		a.tool(second, "edit", "f")
+		a.write("f", "three\n")
+		if othersFirst {
+			a.end(second)
+			a.end(first)
+		} else {
+			a.end(first)
+			a.end(second)
+		}
+		require.Equal(t, []tree.Path{"f"}, a.sharedIn(turn), othersFirst)
+		require.Equal(t, []tree.Path{"f"}, a.changed(other), othersFirst)
+		require.Empty(t, a.found(a.checkpoint().ID))
+		a.requireSound()
+	}
+}
+
 // What a run that is no part of a turn changed in its time is the run's.
 func TestRunBesideATurn(t *testing.T) {
 	a := newAgents(t)
