@@ -177,31 +177,35 @@ func (p *Project) begin(w Where) error {
 	if err := base.Sync(); err != nil {
 		return err
 	}
-	if pl.config {
-		p.linkFrom(w.defaultBases()[0])
-	}
 	p.Made = true
 	return p.EnsureDecree()
 }
 
-// linked is the origin of a base to which a link of linkFrom leads.
+// linked is the origin of a base to which a link of linkStore leads.
 const linked = "a link in the usual place"
 
 // linkName is the name of a link in the usual base that leads to the store of this root.
 func (p *Project) linkName() string { return "root-" + tree.Sum([]byte(p.Root)).String()[:32] }
 
-// linkFrom has a link in the usual base lead to the store, which the config has placed elsewhere: a command that deletes .decree
+// linkStore has a link in the usual base lead to the store where the config has placed it elsewhere: a command that deletes .decree
 // deletes the config too, and with it what says where the undo of that is. Where there is no home, nothing else says it.
-func (p *Project) linkFrom(usual storeBase) {
-	if usual.base == inTree || sameBase(p.Disk, usual.base, filepath.Dir(p.StorePath)) {
+func (p *Project) linkStore(w Where) {
+	usual, in := w.defaultBases()[0], filepath.Dir(p.StorePath)
+	asked, err := w.askedBase(p.Config)
+	if err != nil || !asked.config || !sameBase(p.Disk, asked.abs(p.Root), in) || usual.base == inTree || sameBase(p.Disk, usual.base, in) {
 		return
 	}
-	if dir, err := makeBase(p.Disk, usual, p.Root); err == nil {
-		_ = dir.Remove(p.linkName()) // of an earlier tree at this path
-		_ = dir.Symlink(p.StorePath, p.linkName())
-		_ = dir.Sync()
-		dir.Close()
+	dir, err := makeBase(p.Disk, usual, p.Root)
+	if err != nil {
+		return
 	}
+	defer dir.Close()
+	if to, err := dir.Readlink(p.linkName()); err == nil && to == p.StorePath {
+		return
+	}
+	_ = dir.Remove(p.linkName()) // of an earlier tree at this path
+	_ = dir.Symlink(p.StorePath, p.linkName())
+	_ = dir.Sync()
 }
 
 // isBelow says whether a base lies in the tree: git takes what is there for the user's.

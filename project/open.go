@@ -120,7 +120,11 @@ func (p *Project) open(w Where, create bool) (err error) {
 		}
 	}
 	if create {
-		return p.claim(w)
+		if err := p.claim(w); err != nil {
+			return err
+		}
+		p.linkStore(w)
+		return nil
 	}
 	f, err := p.examineToRead(w)
 	if err != nil {
