@@ -254,6 +254,9 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record, waits bool) err
 		if err != nil {
 			return err
 		}
+		for _, n := range res.Notes {
+			q.note("%s", n)
+		}
 		if res.Record != nil {
 			q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.u.Name, res.Record.ID)
 			if len(res.Plan.Warnings) > 0 {
