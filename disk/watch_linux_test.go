@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 	dir, err := OS.OpenRoot(base)
 	require.NoError(t, err)
 	defer dir.Close()
-	w, err := NewWatch(dir)
+	w, err := NewWatch(dir, Entries)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -102,7 +102,7 @@ func (l *listing) list(dir disk.Dir) ([]disk.Entry, error) {
 	if err != nil || len(list) < dear {
 		return list, err
 	}
-	if l.watch, err = disk.NewWatch(dir); err != nil {
+	if l.watch, err = disk.NewWatch(dir, disk.Entries); err != nil {
 		return list, nil //nolint:nilerr // then the names are read each time
 	}
 	return dir.List() // again: what came before it was watched left no event

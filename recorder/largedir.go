@@ -37,7 +37,7 @@ func watchLarge(dir disk.Dir, at string) *largeDir {
 	if err != nil {
 		return nil
 	}
-	watch, err := disk.NewWatch(dir)
+	watch, err := disk.NewWatch(dir, disk.Entries)
 	if err != nil {
 		return nil
 	}

@@ -35,7 +35,7 @@ func TestLargeInbox(t *testing.T) {
 	write("dead/old.md", "dead\n")
 	dir, err := disk.OS.OpenRoot(inbox)
 	require.NoError(t, err)
-	w, err := disk.NewWatch(dir)
+	w, err := disk.NewWatch(dir, disk.Entries)
 	dir.Close()
 	if err != nil {
 		t.Skip("every file is looked at here:", err)
