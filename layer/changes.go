@@ -778,12 +778,7 @@ func (w *walk) knownRules(f ruleFile) bool {
 
 // read reads the ignore file.
 func (f *ruleFile) read(dir disk.Dir) (*ignorefile.File, error) {
-	r, err := dir.Open(f.name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, ignorefile.MaxFile+1))
+	data, err := readFile(dir, f.name, ignorefile.MaxFile+1)
 	if err != nil {
 		return nil, err
 	}

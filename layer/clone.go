@@ -92,7 +92,7 @@ func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path tree.Path, r
 		case disk.Directory:
 			sub, err := d.OpenDir(e.Name)
 			if err != nil {
-				if gone(err) == nil {
+				if disk.UnlessMissingOrOther(err) == nil {
 					continue
 				}
 				return err
@@ -236,7 +236,7 @@ func (c *cloning) dir(from, to disk.Dir, name string, path tree.Path, in *disk.I
 	for _, d := range dirs {
 		sub, err := from.OpenDir(d)
 		if err != nil {
-			if gone(err) == nil {
+			if disk.UnlessMissingOrOther(err) == nil {
 				continue
 			}
 			return err
@@ -331,7 +331,7 @@ func (c *cloning) file(from, to disk.Dir, name string, path tree.Path, in *disk.
 	if in.Kind == disk.Symlink {
 		target, err := from.Readlink(name)
 		if err != nil {
-			return false, gone(err)
+			return false, disk.UnlessMissingOrOther(err)
 		}
 		if err := to.Symlink(target, name); err != nil {
 			return false, err
@@ -344,7 +344,7 @@ func (c *cloning) file(from, to disk.Dir, name string, path tree.Path, in *disk.
 	}
 	r, err := from.Open(name)
 	if err != nil {
-		return false, gone(err)
+		return false, disk.UnlessMissingOrOther(err)
 	}
 	defer r.Close()
 	is, err := share(r, to, name)
@@ -360,12 +360,6 @@ func (c *cloning) file(from, to disk.Dir, name string, path tree.Path, in *disk.
 	return true, rights(from, r, to, name, &is, in.Mtime)
 }
 
-// gone is nil for an error that says that somebody has taken away what was listed, or put
-// something else in its place.
-func gone(err error) error {
-	return disk.UnlessMissingOrOther(err)
-}
-
 // rights gives a clone, which is name of to, what is not its content: attributes, mode and mtime. The owner is
 // whoever makes the clone.
 func rights(from disk.Dir, r disk.File, to disk.Dir, name string, is *disk.Info, mtime int64) error {
@@ -374,7 +368,7 @@ func rights(from disk.Dir, r disk.File, to disk.Dir, name string, is *disk.Info,
 		return err
 	}
 	xattrs, err := from.Xattrs(name)
-	if gone(err) != nil {
+	if disk.UnlessMissingOrOther(err) != nil {
 		return err
 	}
 	now, err := look(from, name)

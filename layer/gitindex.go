@@ -5,7 +5,6 @@ import (
 	"crypto/sha1" //nolint:gosec // git's own
 	"crypto/sha256"
 	"encoding/binary"
-	"io"
 
 	"decree/disk"
 	"decree/tree"
@@ -49,12 +48,7 @@ func readIndex(git disk.Dir) []byte {
 	if git == nil {
 		return nil
 	}
-	f, err := git.Open("index")
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostOfIndex))
+	text, err := readFile(git, "index", mostOfIndex)
 	if err != nil {
 		return nil
 	}

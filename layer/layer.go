@@ -311,15 +311,9 @@ func (l *Layer) readFacts() error {
 	if in.Kind != disk.Regular {
 		return fmt.Errorf("%s/%s is no file: %w", l.Path(), factsName, ErrDamaged)
 	}
-	f, err := l.dir.Open(factsName)
+	text, err := readFile(l.dir, factsName, 1<<12)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	const most = 1 << 12
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return fmt.Errorf("%s/%s: %w", l.Path(), factsName, err)
 	}
 	if len(bytes.Trim(text, "\x00")) == 0 {
 		return fmt.Errorf("%s/%s is empty, as a power failure leaves what was not on the disk yet: %w", l.Path(), factsName, ErrDamaged)
