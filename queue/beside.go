@@ -164,11 +164,7 @@ func (q *job) ranBeside(dir disk.Dir, name string) bool {
 
 // idIn is the id of the message dir/name, "" where none can be read.
 func idIn(dir disk.Dir, name string) string {
-	data, err := project.ReadFile(dir, name, message.MaxSize)
-	if err != nil {
-		return ""
-	}
-	m, err := message.Parse(name, data)
+	m, err := parseFile(dir, name)
 	if err != nil {
 		return ""
 	}

@@ -3,7 +3,6 @@ package queue
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"syscall"
 
@@ -111,7 +110,7 @@ func takeChain(p *project.Project, chain string) (bool, error) {
 
 // isThere says whether there is a file in the inbox (""), in done or in dead.
 func isThere(p *project.Project, where, name string) (bool, error) {
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
+	dir, err := openInbox(p.Dir, where)
 	if isMissing(err) || ofFile(err) {
 		return false, nil
 	}

@@ -128,7 +128,7 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	if c.site.HeldBack() != nil { // after the directory was opened: a restore that replaces it has said so before
 		return nil, nil //nolint:nilerr // Serve says it, once
 	}
-	inbox, err := disk.OpenPath(root, ".decree/"+project.InboxDir)
+	inbox, err := openInbox(root, "")
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
 	if there, err = c.history.Recorded(strings.TrimSuffix(file, suffix)); err != nil || there {
 		return err
 	}
-	m, err := readJob(jobs, job)
+	m, err := parseFile(jobs, job)
 	if isMissing(err) {
 		return nil
 	}
@@ -301,17 +301,9 @@ func (c *cron) exists(inbox disk.Dir, name string) (bool, error) {
 	return false, nil
 }
 
-func readJob(jobs disk.Dir, name string) (*message.Message, error) {
-	data, err := project.ReadFile(jobs, name, message.MaxSize)
-	if err != nil {
-		return nil, err
-	}
-	return message.Parse(name, data)
-}
-
 // usableJob is a job that can fire.
 func usableJob(p *project.Site, jobs disk.Dir, name string) (m *message.Message, when *message.Schedule, err error) {
-	if m, err = readJob(jobs, name); err != nil {
+	if m, err = parseFile(jobs, name); err != nil {
 		return nil, nil, err
 	}
 	switch {

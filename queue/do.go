@@ -227,7 +227,7 @@ func (q *job) staysInInbox(d *dirs, res *Result) error {
 // then comes to the same end.
 func (q *job) over(res *Result) error {
 	q.s.over(q.u)
-	err := q.s.write(q.project().Store)
+	err := q.saveState()
 	q.tell(false, res)
 	return err
 }
@@ -311,16 +311,18 @@ func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.
 	if err := q.checkInput(completed); err != nil {
 		return nil, nil, err
 	}
-	if err := q.lacks(completed); err != nil {
+	spec, err := q.readSpec(completed)
+	if err != nil {
 		return nil, nil, err
 	}
-	if def.Routine, err = q.routine(ctx, completed); err != nil {
-		return nil, nil, cmp.Or(q.lacks(completed), err)
+	if err := q.lacks(completed, spec); err != nil { // before a router is asked
+		return nil, nil, err
 	}
-	found, err := message.Find(def.Routine, OpenRoutines(&q.project().Site).Dirs...)
+	found, err := q.find(ctx, completed, spec)
 	if err != nil {
-		return nil, nil, cmp.Or(q.lacks(completed), unusable(name, "routine "+def.Routine, err))
+		return nil, nil, cmp.Or(q.lacks(completed, spec), err)
 	}
+	def.Routine = found.Name
 	completed, out, err := message.Complete(m, def)
 	if err != nil {
 		return nil, nil, err
@@ -328,10 +330,8 @@ func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.
 	if err := q.checkParams(completed, &found.Routine); err != nil {
 		return nil, nil, err
 	}
-	if completed.Isolated == nil {
-		if spec, err := q.readSpec(completed); err == nil && spec != nil { // one that cannot be read has had its say above
-			completed.Isolated = spec.Isolated
-		}
+	if completed.Isolated == nil && spec != nil {
+		completed.Isolated = spec.Isolated
 	}
 	q.text = out
 	return completed, &found, q.write(d, name, data)
@@ -426,16 +426,19 @@ func (q *job) checkInput(m *message.Message) error {
 	return nil
 }
 
-// routine decides on the message's routine.
-func (q *job) routine(ctx context.Context, m *message.Message) (string, error) {
-	routines := OpenRoutines(&q.project().Site)
-	spec, err := q.readSpec(m)
+// find decides on the routine of a message about a spec, or none, and reads it.
+func (q *job) find(ctx context.Context, m, spec *message.Message) (found message.Found, err error) {
+	name, err := q.routine(ctx, m, spec)
 	if err != nil {
-		if _, ok := errors.AsType[*message.Error](err); ok {
-			return "", err
-		}
-		return "", &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", tree.Quote(m.InputFile), err)}
+		return found, err
 	}
+	found, err = message.Find(name, OpenRoutines(&q.project().Site).Dirs...)
+	return found, unusable(m.Name, "routine "+name, err)
+}
+
+// routine decides on the message's routine.
+func (q *job) routine(ctx context.Context, m, spec *message.Message) (string, error) {
+	routines := OpenRoutines(&q.project().Site)
 	choice := message.Choice{Spec: spec, Default: q.project().Config.DefaultRoutine, Known: routines.Known}
 	if command := q.project().Config.Router; command != "" {
 		choice.Router = func() (string, error) {
@@ -472,7 +475,7 @@ func (q *job) begin(d *dirs, name string, m *message.Message, isolated bool) err
 	if m.Type == message.Spec {
 		u.Spec = m.InputFile
 	}
-	q.s.Stack = slices.DeleteFunc(q.s.Stack, func(n string) bool { return n == name })
+	q.s.unstack(name)
 	if u.Partly = len(q.list.known) > maxBefore; u.Partly {
 		u.Before = q.list.before(u.Chain)
 	} else {
@@ -495,8 +498,10 @@ func (q *job) beginRun(wanted string) (err error) {
 		return err
 	}
 	q.u.Attempt, q.u.Stuck = q.u.Spent+1, ""
-	q.s.begun(q.u)
-	return q.s.write(q.project().Store)
+	if !slices.Contains(q.s.UnderWay, q.u) {
+		q.s.UnderWay = append(q.s.UnderWay, q.u)
+	}
+	return q.saveState()
 }
 
 // stillThere gives a message up that was taken away or changed before it was noted as
@@ -507,7 +512,7 @@ func (q *job) stillThere(d *dirs) error {
 	}
 	q.list.stale = true
 	q.s.over(q.u)
-	return cmp.Or(q.s.write(q.project().Store), errGone)
+	return cmp.Or(q.saveState(), errGone)
 }
 
 // run has the routine do it in the tree itself.
@@ -535,7 +540,7 @@ func (q *job) runOptions(d *dirs, m *message.Message, found *message.Found) reco
 			if err := q.withdrawAttempt(d, n-1); err != nil {
 				return err
 			}
-			return q.s.write(q.project().Store)
+			return q.saveState()
 		},
 		FollowsUp: func(inbox disk.Dir, name string) bool {
 			return len(q.followUps(inbox, []Pending{{Name: name}})) > 0
@@ -596,8 +601,11 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 		return nil, err
 	}
 	q.s.Last = q.u.Chain
-	if err := q.comeNext(joined); err != nil {
-		return nil, err
+	if len(joined) > 0 {
+		q.s.comeFirst(joined...)
+		if err := q.saveState(); err != nil { // before the message moves to done: a process that finds it there looks for none
+			return nil, err
+		}
 	}
 	if err := q.editedInPlace(d, res.Record.ID); err != nil {
 		return nil, err
@@ -607,17 +615,6 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 	}
 	res.Outcome, res.FollowUps = Done, joined
 	return res, q.over(res)
-}
-
-// comeNext has follow-ups be the next ones. That is durable before their message moves to done: a process that finds it there
-// looks for none.
-func (q *job) comeNext(joined []string) error {
-	if len(joined) == 0 {
-		return nil
-	}
-	others := slices.DeleteFunc(slices.Clone(q.s.Stack), func(name string) bool { return slices.Contains(joined, name) })
-	q.s.Stack = append(slices.Clone(joined), others...)
-	return q.s.write(q.project().Store)
 }
 
 // editedInPlace puts the file of the message under way into dead where it has another text again, and still its id. Once a person may
@@ -648,7 +645,7 @@ func (q *job) editedInPlace(d *dirs, record string) error {
 		return nil
 	}
 	return q.acting(func(note noteActs) error {
-		if err := note(goneActs(q.u.Name)...); err != nil {
+		if err := note(gone(project.InboxDir, q.u.Name)...); err != nil {
 			return err
 		}
 		t, err := q.takeSame(d, q.u.Name, identify(data))
@@ -664,7 +661,7 @@ func (q *job) editedInPlace(d *dirs, record string) error {
 			return err
 		}
 		q.note("%s was changed while it was done, for the second time, and is not done again; that text is in dead: %s", tree.Quote(q.u.Name), RetryCommand(as))
-		return note(cameToDead(d.dead, reasonOf(as), as)...)
+		return note(cameToDead(d.dead, as)...)
 	})
 }
 
@@ -708,7 +705,7 @@ func (q *job) takeUnderWay(d *dirs, note noteActs) (t *takenOut, err error) {
 	name := q.u.Name
 	for t == nil && name != "" && err == nil {
 		if name, err = q.nowCalled(d); err == nil {
-			err = note(goneActs(q.u.Name, name)...)
+			err = note(gone(project.InboxDir, q.u.Name, name)...)
 		}
 		if name != "" && err == nil {
 			t, err = q.takeSame(d, name, q.u.identity)
@@ -813,7 +810,7 @@ func (q *job) toDead(d *dirs, note noteActs, name string, rec *history.Record, r
 	if as, err = moveToDead(t, d.dead, name, reason, mark, content); err != nil {
 		return "", err
 	}
-	return as, note(cameToDead(d.dead, reasonOf(as), as)...)
+	return as, note(cameToDead(d.dead, as)...)
 }
 
 // takeForDead takes a message out of the inbox that goes to dead. rec is of its run, and nil
@@ -822,7 +819,7 @@ func (q *job) takeForDead(d *dirs, note noteActs, name string, rec *history.Reco
 	if rec != nil {
 		return q.takeUnderWay(d, note)
 	}
-	if err := note(goneActs(name)...); err != nil {
+	if err := note(gone(project.InboxDir, name)...); err != nil {
 		return nil, err
 	}
 	t, err := q.takeSame(d, name, q.file)

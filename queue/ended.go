@@ -23,7 +23,7 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 	if refuseUnderWay(q.project(), q.o.Host, name) != nil {
 		return nil, nil // its own process notes it
 	}
-	inbox, err := disk.OpenPath(q.project().Dir, ".decree/"+project.InboxDir)
+	inbox, err := openInbox(q.project().Dir, "")
 	if err != nil {
 		return nil, disk.UnlessMissingOrOther(err)
 	}
@@ -38,7 +38,7 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 // EndDead notes the end of a message that lies in dead as name, where decree died before it had done so: else, tried again,
 // the message would count as the one that has ended.
 func (q *Queue) EndDead(ctx context.Context, wait time.Duration, name string) error {
-	dead, err := disk.OpenPath(q.project().Dir, ".decree/"+project.DeadDir)
+	dead, err := openInbox(q.project().Dir, deadName)
 	if isMissing(err) || ofFile(err) {
 		return nil
 	}

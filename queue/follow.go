@@ -57,7 +57,7 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 			if err := notDead(d, layers, name); err != nil {
 				return nil, err
 			}
-			if _, err := move(layers, name, d.inbox, name); err != nil {
+			if err := move(layers, name, d.inbox, name); err != nil {
 				return nil, err
 			}
 		}
@@ -108,7 +108,7 @@ func (q *job) followUps(dir disk.Dir, came []Pending) (out []followUp) {
 			continue
 		}
 		named := q.ofChain(p.Name)
-		m := q.parsed(dir, p.Name)
+		m, _ := parseFile(dir, p.Name) // what cannot be read is nil: its own turn says what is wrong with it
 		switch {
 		case m != nil && isComplete(m) && (q.hasBegun(m.ID) || q.isOlder(dir, p.Name)):
 		case named, m != nil && m.Chain == q.u.Chain && m.Seq != 0:
@@ -154,20 +154,6 @@ func (q *job) ofChain(name string) bool {
 	rest, ok := strings.CutPrefix(name, q.u.Chain+"-")
 	n, isMessage := strings.CutSuffix(rest, suffix)
 	return ok && isMessage && n != "" && len(n) < 10 && strings.Trim(n, "0123456789") == "" && n[0] != '0'
-}
-
-// parsed is a message in the inbox. What cannot be read is nil: its own turn says what
-// is wrong with it.
-func (q *job) parsed(dir disk.Dir, name string) *message.Message {
-	data, err := project.ReadFile(dir, name, message.MaxSize)
-	if err != nil {
-		return nil
-	}
-	m, err := message.Parse(name, data)
-	if err != nil {
-		return nil
-	}
-	return m
 }
 
 // join names a file as one of the chain, notes its depth in it, and has it in the
@@ -321,7 +307,7 @@ func (q *job) withdraw(d *dirs, id, as string, came []Pending) error {
 	}
 	defer outbox.Close()
 	for _, f := range found {
-		if _, err := move(d.inbox, f.name, outbox, f.name); err != nil {
+		if err := move(d.inbox, f.name, outbox, f.name); err != nil {
 			return err
 		}
 		q.list.forget(f.name)

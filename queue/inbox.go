@@ -42,6 +42,11 @@ func isMessage(name string) bool {
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+// openInbox opens the inbox ("") of a root, or its directory where: done or dead.
+func openInbox(root disk.Dir, where string) (disk.Dir, error) {
+	return disk.OpenPath(root, path.Join(".decree", project.InboxDir, where))
+}
+
 // files are the messages in dir, the oldest first.
 func files(dir disk.Dir) ([]Pending, error) {
 	list, err := dir.List()
@@ -65,7 +70,7 @@ func files(dir disk.Dir) ([]Pending, error) {
 // Waiting lists the messages of the inbox ("", in the order of their turn), of
 // "done" or of "dead". It takes no lock and makes nothing.
 func Waiting(p *project.Site, where string) ([]Pending, error) {
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
+	dir, err := openInbox(p.Dir, where)
 	if err != nil {
 		return nil, disk.UnlessMissing(err)
 	}
@@ -76,7 +81,7 @@ func Waiting(p *project.Site, where string) ([]Pending, error) {
 // NotMessages are the names in the inbox of what is passed over there, though somebody may have meant it for a message: links and
 // directories, and files with another ending.
 func NotMessages(p *project.Site) (names []string, err error) {
-	dir, err := disk.OpenPath(p.Dir, ".decree/"+project.InboxDir)
+	dir, err := openInbox(p.Dir, "")
 	if isMissing(err) {
 		return nil, nil
 	}
@@ -100,7 +105,7 @@ func NotMessages(p *project.Site) (names []string, err error) {
 // Read is the content of a file that Waiting has named; a dead message's reason
 // is beside it.
 func Read(p *project.Site, where, name string) (data []byte, reason string, err error) {
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
+	dir, err := openInbox(p.Dir, where)
 	if err != nil {
 		return nil, "", err
 	}
@@ -124,6 +129,15 @@ func pending(dir disk.Dir, name string) (p Pending, ok bool, err error) {
 		return p, false, nil
 	}
 	return Pending{name, info.Mtime, info.Size, info.Ino}, err == nil, err
+}
+
+// parseFile reads a message.
+func parseFile(dir disk.Dir, name string) (*message.Message, error) {
+	data, err := project.ReadFile(dir, name, message.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return message.Parse(name, data)
 }
 
 // byTurn puts the oldest first.
@@ -181,12 +195,12 @@ func isTaken(dir disk.Dir, base string, ends ...string) (bool, error) {
 // move moves a file without overwriting anything, to the name it is wanted under or one
 // beside it, and flushes both directories, the new one first: a power loss may leave two
 // names, and never none.
-func move(from disk.Dir, name string, to disk.Dir, wanted string) (string, error) {
-	as, err := moveToFreeName(from, name, to, wanted)
+func move(from disk.Dir, name string, to disk.Dir, wanted string) error {
+	_, err := moveToFreeName(from, name, to, wanted)
 	if err == nil {
 		err = errors.Join(to.Sync(), from.Sync())
 	}
-	return as, err
+	return err
 }
 
 // moveToFreeName is moveOrCopy to the name that is wanted, or else to the first free one like it.
@@ -331,11 +345,11 @@ func exchanged(data, was []byte, judge func(dir disk.Dir, swap string, same bool
 		}
 		if err != nil {
 			if back := dir.Exchange(swap, dir, name); back != nil { // somebody has taken the name away too
-				_, kept := move(dir, swap, dir, name)
+				kept := move(dir, swap, dir, name)
 				return errors.Join(err, kept)
 			}
 			if ours, oerr := identify(data).isAt(dir, swap); !ours { // saved once more before that
-				_, kept := move(dir, swap, dir, name)
+				kept := move(dir, swap, dir, name)
 				return errors.Join(err, oerr, disk.UnlessMissing(kept))
 			}
 		}
@@ -401,8 +415,7 @@ func cameOut(dir disk.Dir, swap, name, completed string) error {
 	if now, err := project.ReadFile(dir, out, message.MaxSize); err == nil && strings.HasPrefix(hashOf(now), completed) {
 		return disk.UnlessMissing(dir.Remove(out))
 	}
-	_, err := move(dir, out, dir, name)
-	return err
+	return move(dir, out, dir, name)
 }
 
 // writeAs writes a file with the mode and the time of an old one.

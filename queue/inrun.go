@@ -28,26 +28,36 @@ func (q *job) acting(do func(note noteActs) error) error {
 	return q.project().Act(do)
 }
 
-// goneActs are the acts of a message that leaves the inbox for good; it may have had several names there.
-func goneActs(names ...string) (acts []project.Act) {
+// gone are the acts of a file that leaves a directory below .decree for good; it may have had several names there.
+func gone(at string, names ...string) (acts []project.Act) {
 	for _, name := range names {
 		if name != "" {
-			acts = append(acts, project.Act{Path: []byte(project.InboxDir + "/" + name), Gone: true})
+			acts = append(acts, project.Act{Path: []byte(at + "/" + name), Gone: true})
 		}
 	}
 	return acts
 }
 
-// cameToDead are the acts of files that have come into dead. One that cannot be read is not made again.
-func cameToDead(dead disk.Dir, names ...string) (acts []project.Act) {
-	for _, name := range names {
-		info, err := dead.Stat(name)
-		if err != nil {
-			continue
-		}
-		if data, err := project.ReadFile(dead, name, message.MaxSize); err == nil {
-			acts = append(acts, project.Act{Path: []byte(project.DeadDir + "/" + name), New: true, Mode: info.Mode, Ino: info.Ino, Data: data})
-		}
+// came is the act of a file that has come, or is about to come, to a path below .decree, and is dir/name now. One that cannot
+// be read is not made again where the command of a run deletes it.
+func came(dir disk.Dir, name, to string) []project.Act {
+	info, err := dir.Stat(name)
+	if err != nil {
+		return nil
 	}
-	return acts
+	data, err := project.ReadFile(dir, name, message.MaxSize)
+	if err != nil {
+		return nil
+	}
+	return []project.Act{{Path: []byte(to), New: true, Mode: info.Mode, Ino: info.Ino, Data: data}}
+}
+
+// moves are the acts of a move of a message.
+func moves(from disk.Dir, name, at, to, as string) []project.Act {
+	return append(gone(at, name), came(from, name, to+"/"+as)...)
+}
+
+// cameToDead are the acts of a message that has come into dead with its reason.
+func cameToDead(dead disk.Dir, as string) []project.Act {
+	return append(came(dead, reasonOf(as), project.DeadDir+"/"+reasonOf(as)), came(dead, as, project.DeadDir+"/"+as)...)
 }

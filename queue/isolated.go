@@ -174,7 +174,7 @@ func (q *job) wanted(d *dirs, res *Result) error {
 		}
 	}
 	q.s.over(q.u)
-	if err := q.s.write(q.project().Store); err != nil {
+	if err := q.saveState(); err != nil {
 		return err
 	}
 	return errGone
@@ -199,7 +199,7 @@ func (q *job) interrupted(d *dirs, res *Result) (*Result, error) {
 	}
 	res.Outcome, res.Reason = Interrupted, "stopped by "+res.Run.Last.Interrupted.String()
 	if res.Place != "" {
-		q.s.comesFirst(res.Place)
+		q.s.comeFirst(res.Place)
 	}
 	return res, q.over(res)
 }

@@ -96,7 +96,7 @@ func (b *Outbox) TakeFrom(id string) error {
 		if strings.Contains(name, "/") {
 			continue // it was put into the inbox of a layer, and never sent
 		}
-		if _, err := move(from, name, to, name); err != nil {
+		if err := move(from, name, to, name); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func UnderWay(p *project.Site, host string) (list []Doing, err error) {
 	if err != nil || len(s.UnderWay) == 0 {
 		return nil, err
 	}
-	inbox, err := disk.OpenPath(p.Dir, ".decree/"+project.InboxDir)
+	inbox, err := openInbox(p.Dir, "")
 	if err != nil && !isMissing(err) && !disk.OtherKind(err) {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 // in this order.
 func Where(p *project.Site, name string) (string, error) {
 	for _, where := range []string{"", deadName, doneName} {
-		dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
+		dir, err := openInbox(p.Dir, where)
 		if isMissing(err) || disk.OtherKind(err) {
 			continue
 		}
@@ -151,7 +151,7 @@ func takeNoting(note noteActs, rec *recorder.Recorder, host, name string, editin
 	if err := refuseUnderWay(p, host, name); err != nil {
 		return nil, err
 	}
-	inbox, err := disk.OpenPath(p.Dir, ".decree/"+project.InboxDir)
+	inbox, err := openInbox(p.Dir, "")
 	if isMissing(err) || disk.OtherKind(err) {
 		return nil, noMessage(name)
 	}
@@ -205,24 +205,10 @@ func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as str
 	return err
 }
 
-// moves are the acts of a move of a message. One that cannot be read is not made again where
-// the command of a run deletes it.
-func moves(from disk.Dir, name, at, to, as string) []project.Act {
-	acts := []project.Act{{Path: []byte(at + "/" + name), Gone: true}}
-	info, err := from.Stat(name)
-	if err != nil {
-		return acts
-	}
-	if data, err := project.ReadFile(from, name, message.MaxSize); err == nil {
-		acts = append(acts, project.Act{Path: []byte(to + "/" + as), New: true, Mode: info.Mode, Ino: info.Ino, Data: data})
-	}
-	return acts
-}
-
 // putBack undoes toDead. Where another message has the name now, it waits beside it; where somebody has moved it out of dead
 // meanwhile, it is where they have put it.
 func (w *takenAway) putBack() error {
-	_, err := move(w.dead, w.as, w.inbox, w.name)
+	err := move(w.dead, w.as, w.inbox, w.name)
 	if disk.UnlessMissing(err) == nil {
 		err = disk.UnlessMissing(w.dead.Remove(reasonOf(w.as)))
 	}
@@ -242,7 +228,7 @@ func Edit(rec *recorder.Recorder, host, where, name string, was, text []byte) er
 	if where == "" {
 		return editWaiting(rec, host, name, was, text)
 	}
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
+	dir, err := openInbox(p.Dir, where)
 	if err != nil {
 		return err
 	}
@@ -351,7 +337,7 @@ func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error 
 	if err != nil {
 		return err
 	}
-	if err = note(append(moves(w.dead, w.as, project.DeadDir, project.InboxDir, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
+	if err = note(append(moves(w.dead, w.as, project.DeadDir, project.InboxDir, w.name), gone(project.DeadDir, reasonOf(w.as))...)...); err == nil {
 		err = w.carryBack(text)
 	}
 	if err != nil {
@@ -374,11 +360,6 @@ func (w *takenAway) carryBack(text []byte) error {
 		}
 	}
 	return err
-}
-
-// goneFromDead is the act of taking a file out of dead.
-func goneFromDead(name string) project.Act {
-	return project.Act{Path: []byte(project.DeadDir + "/" + name), Gone: true}
 }
 
 // Retry moves a dead message back into the inbox, where its turn comes again
@@ -413,7 +394,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 		if err := noFollowUp(p, as); err != nil {
 			return err
 		}
-		acts := append(moves(dead, name, project.DeadDir, project.InboxDir, as), goneFromDead(reasonOf(name)))
+		acts := append(moves(dead, name, project.DeadDir, project.InboxDir, as), gone(project.DeadDir, reasonOf(name))...)
 		if err := note(acts...); err != nil {
 			return err
 		}

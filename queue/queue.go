@@ -394,17 +394,8 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		return nil, err
 	}
 	defer func() { d.close() }()
-	if !q.cleaned {
-		for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
-			if err := clean(dir, begins(queueDraft), q.project().PutAside); err != nil {
-				return nil, err
-			}
-		}
-		if err := q.cleanSpecs(); err != nil {
-			return nil, err
-		}
-		q.noteRoutines()
-		q.cleaned = true
+	if err := q.cleanUp(d); err != nil {
+		return nil, err
 	}
 	if err := q.takenBack(d); err != nil {
 		return nil, err
@@ -431,30 +422,55 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 			return nil, err
 		}
 		res, err := q.do(ctx, d, name)
-		lack := new(*lackError)
-		lacks := errors.As(err, lack) && pick.Name == ""
-		busy := lacks || errors.Is(err, errBusy)
-		if busy || errors.As(err, new(*project.HeldError)) {
-			delete(q.tried, q.spec) // it has not begun, and comes before the specs after it
-		}
-		if lacks {
-			if q.lacking = *lack; q.serving && !q.toldLack[q.lacking.routine] {
-				q.note("%v; %s; this is tried again", err, project.HintOf(err))
-				q.toldLack[q.lacking.routine] = true
-			}
-		}
+		passed := q.passesOver(name, pick, err)
 		switch {
-		case busy:
-			q.busy[name] = true
 		case isStuck(err) && pick.Name == "":
 			return &Result{Name: q.u.Name, ID: q.u.ID, Outcome: Waits}, nil
-		case !errors.Is(err, errPassed) && !errors.Is(err, errGone):
+		case !passed:
 			return res, err
 		}
 		q.u = nil
 		q.turn.ended(q.number) // what comes now may have to wait for one that began later
 	}
 	return nil, nil
+}
+
+// cleanUp removes, once, what dead processes have left.
+func (q *job) cleanUp(d *dirs) error {
+	if q.cleaned {
+		return nil
+	}
+	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
+		if err := clean(dir, begins(queueDraft), q.project().PutAside); err != nil {
+			return err
+		}
+	}
+	if err := q.cleanSpecs(); err != nil {
+		return err
+	}
+	q.noteRoutines()
+	q.cleaned = true
+	return nil
+}
+
+// passesOver says whether the error of a try to do a message is that another one is to be chosen.
+func (q *job) passesOver(name string, pick Pick, err error) bool {
+	lack := new(*lackError)
+	lacks := errors.As(err, lack) && pick.Name == ""
+	busy := lacks || errors.Is(err, errBusy)
+	if busy || errors.As(err, new(*project.HeldError)) {
+		delete(q.tried, q.spec) // it has not begun, and comes before the specs after it
+	}
+	if lacks {
+		if q.lacking = *lack; q.serving && !q.toldLack[q.lacking.routine] {
+			q.note("%v; %s; this is tried again", err, project.HintOf(err))
+			q.toldLack[q.lacking.routine] = true
+		}
+	}
+	if busy {
+		q.busy[name] = true
+	}
+	return busy || errors.Is(err, errPassed) || errors.Is(err, errGone)
 }
 
 // notInside refuses to take a message where this process is a part of one that is done in
@@ -520,7 +536,7 @@ func (q *job) choose(d *dirs, pick Pick) (string, error) {
 		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{name, info.Mtime, info.Size, info.Ino}) {
 			return name, nil
 		}
-		q.s.Stack = slices.DeleteFunc(q.s.Stack, func(n string) bool { return n == name })
+		q.s.unstack(name)
 	}
 	if name, err := q.follower(d); name != "" || err != nil {
 		return name, err
@@ -651,11 +667,7 @@ func yamlText(s string) string { return strconv.Quote(s) }
 func (q *job) aboutSpecs(d *dirs) map[string]string {
 	out := map[string]string{}
 	for _, p := range q.list.order {
-		data, err := project.ReadFile(d.inbox, p.Name, message.MaxSize)
-		if err != nil {
-			continue
-		}
-		if m, err := message.Parse(p.Name, data); err == nil && m.InputFile != "" && out[m.InputFile] == "" {
+		if m, err := parseFile(d.inbox, p.Name); err == nil && m.InputFile != "" && out[m.InputFile] == "" {
 			out[m.InputFile] = p.Name
 		}
 	}

@@ -95,7 +95,7 @@ func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume 
 		return nil, true, nil // it had not begun
 	case rec == nil:
 		q.s.over(u)
-		return nil, false, q.s.write(q.project().Store)
+		return nil, false, q.saveState()
 	case rec.Isolated != "":
 		return q.recoverIsolated(ctx, d, res)
 	case succeeded(rec):
@@ -177,7 +177,7 @@ func (q *job) spend(record string, spent int, reason string) error {
 		u.Reasons = append(u.Reasons, reason)
 	}
 	u.Record, u.Attempt, u.Stuck = "", 0, ""
-	return q.s.write(q.project().Store)
+	return q.saveState()
 }
 
 // recoverDeleted deals with the message under way where it is not in the inbox any more: its
@@ -198,7 +198,7 @@ func (q *job) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
 		}
 	}
 	q.s.over(q.u)
-	return nil, q.s.write(q.project().Store)
+	return nil, q.saveState()
 }
 
 func failedAfter(attempts int) string { return fmt.Sprintf("failed after %d attempts", attempts) }
@@ -243,7 +243,7 @@ func (q *job) alreadyDone(d *dirs) (bool, error) {
 	}
 	q.s.Last = q.u.Chain
 	q.s.over(q.u)
-	return true, q.s.write(q.project().Store)
+	return true, q.saveState()
 }
 
 // takeBack brings the tree back to what it was before an interrupted run, and

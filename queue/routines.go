@@ -59,10 +59,10 @@ func (q *job) noteRoutines() {
 	}
 }
 
-// lacks is the *lackError of a message. What a router may fall back on is looked for too: it is to be asked once.
-func (q *job) lacks(m *message.Message) error {
+// lacks is the *lackError of a message about a spec, or none. What a router may fall back on is looked for too: it is to be asked once.
+func (q *job) lacks(m, spec *message.Message) error {
 	routines, name := OpenRoutines(&q.project().Site), m.Routine
-	if spec, _ := q.readSpec(m); name == "" && spec != nil {
+	if name == "" && spec != nil {
 		name = spec.Routine
 	}
 	name = cmp.Or(name, q.project().Config.DefaultRoutine)

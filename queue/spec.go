@@ -3,6 +3,7 @@ package queue
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"regexp"
@@ -173,14 +174,14 @@ func addToList(dir disk.Dir, name string) error {
 	return put(dir, listDraft, processedFile, bytes.NewReader(data), old.Mode&0o777, swapped(data, old, was))
 }
 
-// readSpec is the spec that a message is about, nil if there is none.
-func (q *job) readSpec(m *message.Message) (*message.Message, error) {
+// readSpec is the spec that a message is about, nil if there is none. An error is the message's own.
+func (q *job) readSpec(m *message.Message) (spec *message.Message, err error) {
 	if !strings.HasSuffix(m.InputFile, specEnd) {
 		return nil, nil
 	}
 	data, err := readBelow(q.project().Dir, m.InputFile, message.MaxSize)
 	if err != nil {
-		return nil, err
+		return nil, &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", tree.Quote(m.InputFile), err)}
 	}
 	return message.Parse(tree.Quote(path.Base(m.InputFile)), data)
 }
@@ -214,7 +215,7 @@ func (q *job) mark(spec string) error {
 	}
 	q.note("%s is done, and not yet marked in %s: %v; decree remembers it", spec, processedFile, err)
 	q.s.Unmarked = append(q.s.Unmarked, spec)
-	return q.s.write(q.project().Store)
+	return q.saveState()
 }
 
 // tellEditedSpec says that a spec has another text than the one that its message began with: by the routine itself, as of a list that it
@@ -322,5 +323,5 @@ func (q *job) markAgain() error {
 		return nil
 	}
 	q.s.Unmarked = left
-	return q.s.write(q.project().Store)
+	return q.saveState()
 }

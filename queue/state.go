@@ -105,16 +105,15 @@ func (u *underWay) isCalled(name string, dir disk.Dir, as string) (bool, error) 
 	return u.isAt(dir, as)
 }
 
-// comesFirst has a message keep its place though it is not under way any more.
-func (s *state) comesFirst(name string) {
-	s.Stack = slices.Insert(slices.DeleteFunc(s.Stack, func(n string) bool { return n == name }), 0, name)
+// unstack takes messages out of those that come next.
+func (s *state) unstack(names ...string) {
+	s.Stack = slices.DeleteFunc(s.Stack, func(n string) bool { return slices.Contains(names, n) })
 }
 
-// begun adds a message that begins, or finds the one that goes on.
-func (s *state) begun(u *underWay) {
-	if !slices.Contains(s.UnderWay, u) {
-		s.UnderWay = append(s.UnderWay, u)
-	}
+// comeFirst has messages come next, in this order.
+func (s *state) comeFirst(names ...string) {
+	s.unstack(names...)
+	s.Stack = slices.Concat(names, s.Stack)
 }
 
 // over takes a message out that is not under way any more.
@@ -210,6 +209,8 @@ func (s *state) write(store disk.Dir) error {
 	}
 	return project.ReplaceFile(store, stateFile, append(data, '\n'), project.PrivateFile, true)
 }
+
+func (q *job) saveState() error { return q.s.write(q.project().Store) }
 
 func (s *state) encode() ([]byte, error) {
 	out := *s

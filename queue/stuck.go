@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"decree/disk"
 	"decree/project"
 	"decree/recorder"
 	"decree/tree"
@@ -93,7 +92,7 @@ func (q *job) waits(cause error, what string, began time.Time, state string) err
 	}
 	if u.Stuck != reason {
 		u.Stuck = reason
-		if err := q.s.write(q.project().Store); err != nil {
+		if err := q.saveState(); err != nil {
 			return err
 		}
 	}
@@ -150,7 +149,7 @@ func (q *Queue) areStuck(list []Pending) (names []string) {
 	if len(q.stuck) == 0 {
 		return nil
 	}
-	inbox, err := disk.OpenPath(q.project().Dir, ".decree/"+project.InboxDir)
+	inbox, err := openInbox(q.project().Dir, "")
 	if err != nil {
 		return nil
 	}

@@ -96,7 +96,7 @@ func (q *job) takenBackFrom(d *dirs, in string) error {
 	list, err := dir.List()
 	for _, e := range list {
 		if err == nil {
-			_, err = move(dir, e.Name, d.inbox, e.Name)
+			err = move(dir, e.Name, d.inbox, e.Name)
 		}
 		if at := in + "/" + e.Name; ofFile(err) { // such as an immutable one
 			if q.passed[at] == 0 {
