@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"decree/capture"
@@ -22,15 +23,19 @@ func (u *run) flushWork() error {
 	if u.o.Task == "" || u.rec.Status != history.StatusSucceeded {
 		return nil
 	}
-	f := flusher{root: u.r.project.Dir}
-	defer f.close()
-	for _, ch := range u.changes {
-		if err := f.change(ch); err != nil {
-			return fmt.Errorf("%s: not flushed: %w", tree.Quote(string(ch.Path)), err)
+	var files, dirs []tree.Path
+	for _, c := range u.changes {
+		switch {
+		case c.New == nil || c.New.Type == tree.Symlink:
+			dirs = append(dirs, c.Path.Parent())
+		case c.New.Type == tree.Regular:
+			files = append(files, c.Path)
+		default:
+			dirs = append(dirs, c.Path)
 		}
 	}
-	if err := f.leave(); err != nil {
-		return fmt.Errorf("%s: not flushed: %w", tree.Quote(string(f.at)), err)
+	if err := flushPaths(context.Background(), u.r.project.Dir, files, dirs); err != nil {
+		return fmt.Errorf("not flushed: %w", err)
 	}
 	if err := u.flushOutbox(); err != nil {
 		return fmt.Errorf("the outbox of record %s: not flushed: %w", u.rec.ID, err)
@@ -58,22 +63,31 @@ func (u *run) flushRewritten(ctx context.Context, res *capture.Result, changes [
 			paths = append(paths, was.Path)
 		}
 	}
-	root, dirs := u.r.project.Dir, map[tree.Path]bool{}
-	for _, p := range paths {
-		for p != "" && !dirs[p.Parent()] {
-			p = p.Parent()
-			dirs[p] = true
-		}
-	}
-	errs := sideBySide(ctx, flushers, len(paths), func(i int) error {
-		return tree.At(paths[i], atPath(root, paths[i].Parent(), func(d disk.Dir) error { return flushed(d, paths[i].Name()) }))
-	})
-	for p := range dirs {
-		errs = append(errs, tree.At(p, atPath(root, p, disk.Dir.Sync)))
-	}
-	if err := cmp.Or(errs...); err != nil {
+	if err := flushPaths(ctx, u.r.project.Dir, paths, nil); err != nil {
 		u.say("written anew by the command with the bytes that it had, and not flushed to the disk: %v; should a power failure empty it, 'decree restore %s PATH' brings it", err, u.rec.ID)
 	}
+}
+
+// flushPaths makes files below the root durable, directories, and the names of all of them. What is not there any more, or may
+// not be read, is passed over.
+func flushPaths(ctx context.Context, root disk.Dir, files, dirs []tree.Path) error {
+	all := map[tree.Path]bool{}
+	for _, p := range dirs {
+		all[p] = true
+	}
+	for _, p := range slices.Concat(files, dirs) {
+		for p != "" && !all[p.Parent()] {
+			p = p.Parent()
+			all[p] = true
+		}
+	}
+	errs := sideBySide(ctx, flushers, len(files), func(i int) error {
+		return tree.At(files[i], atPath(root, files[i].Parent(), func(d disk.Dir) error { return flushed(d, files[i].Name()) }))
+	})
+	for _, p := range slices.Sorted(maps.Keys(all)) {
+		errs = append(errs, tree.At(p, atPath(root, p, disk.Dir.Sync)))
+	}
+	return cmp.Or(errs...)
 }
 
 // atPath gives do the directory of that path, where it is there.
@@ -87,68 +101,6 @@ func atPath(root disk.Dir, at tree.Path, do func(disk.Dir) error) error {
 	}
 	defer dir.Close()
 	return do(dir)
-}
-
-// flusher flushes paths that come in order, each directory once where that can be.
-type flusher struct {
-	root, dir disk.Dir
-	at        tree.Path // dir's
-}
-
-func (f *flusher) change(ch tree.Change) error {
-	if parent := ch.Path.Parent(); f.dir == nil || parent != f.at {
-		if err := f.enter(parent); err != nil || f.dir == nil {
-			return err
-		}
-	}
-	name := ch.Path.Name()
-	switch {
-	case ch.New == nil || ch.New.Type == tree.Symlink:
-		return nil
-	case ch.New.Type == tree.Regular:
-		return flushed(f.dir, name)
-	}
-	sub, err := f.dir.OpenDir(name)
-	if err != nil {
-		return notThere(err)
-	}
-	defer sub.Close()
-	return sub.Sync()
-}
-
-// enter goes on to another directory; dir is nil where that is not there any more.
-func (f *flusher) enter(at tree.Path) (err error) {
-	if err := f.leave(); err != nil {
-		return err
-	}
-	f.at = at
-	if at == "" {
-		f.dir = f.root
-		return nil
-	}
-	dir, err := disk.OpenPath(f.root, string(at))
-	if err != nil {
-		return notThere(err)
-	}
-	f.dir = dir
-	return nil
-}
-
-// leave flushes the names in the directory.
-func (f *flusher) leave() error {
-	if f.dir == nil {
-		return nil
-	}
-	err := f.dir.Sync()
-	f.close()
-	return err
-}
-
-func (f *flusher) close() {
-	if f.dir != nil && f.dir != f.root {
-		f.dir.Close()
-	}
-	f.dir = nil
 }
 
 // flushed flushes a file.
