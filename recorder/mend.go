@@ -171,17 +171,12 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 	if err := r.clearOwn(own); err != nil {
 		return words, err
 	}
-	if modes := modesOf(o); modes != nil {
-		narrowed, err := r.takeBackRights(modes, own)
-		if err != nil {
-			return words, err
-		}
-		if root := r.rootMode(modes); root != "" {
-			narrowed = append(narrowed, root)
-		}
-		for _, w := range narrowed {
-			say("%s: %s", what, w)
-		}
+	rights, err := r.rightsTakenBack(o, own)
+	for _, w := range rights {
+		say("%s: %s", what, w)
+	}
+	if err != nil {
+		return words, err
 	}
 	missing, _, err := r.missingOwn(ownSet{files: own, acts: actsOf(o), began: o.Record.Started.UnixNano()})
 	if err != nil || len(missing) == 0 {
@@ -195,15 +190,35 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 	default:
 		missing, unclear = r.goneWhileItRan(o, own, missing)
 	}
+	kept, err := r.bringMissing(what, missing, unclear)
+	return append(words, kept...), err
+}
+
+// rightsTakenBack takes back the rights that a record's command has given others, and says so, and whether the root has another mode.
+func (r *Recorder) rightsTakenBack(o *history.Opened, own []ownFile) (words []string, err error) {
+	modes := modesOf(o)
+	if modes == nil {
+		return nil, nil
+	}
+	if words, err = r.takeBackRights(modes, own); err != nil {
+		return nil, err
+	}
+	if root := r.rootMode(modes); root != "" {
+		words = append(words, root)
+	}
+	return words, nil
+}
+
+// bringMissing writes again what a command has deleted, and beside its place what it may have deleted (unclear). what names its record.
+func (r *Recorder) bringMissing(what string, missing, unclear []ownFile) (words []string, err error) {
 	brought, err := r.bringOwn(missing)
 	if err == nil {
 		err = r.project.ConfigBack()
 	}
 	if err != nil {
-		return words, err
+		return nil, err
 	}
-	unclear, dead, err := r.bringDeadMessages(what, unclear)
-	words = append(words, dead...)
+	unclear, words, err = r.bringDeadMessages(what, unclear)
 	if err != nil {
 		return words, err
 	}
@@ -211,10 +226,10 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 		return words, err
 	}
 	if names := ownNames(brought); len(names) > 0 {
-		say("deleted while %s went on, and written again: %s", what, some(names))
+		words = append(words, fmt.Sprintf("deleted while %s went on, and written again: %s", what, some(names)))
 	}
 	if names := ownNames(aside(unclear)); len(names) > 0 {
-		say("deleted since %s began, by its command or by somebody later, and kept as %s", what, some(names))
+		words = append(words, fmt.Sprintf("deleted since %s began, by its command or by somebody later, and kept as %s", what, some(names)))
 	}
 	return words, nil
 }
