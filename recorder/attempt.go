@@ -253,15 +253,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if len(res.Outputs) > 0 {
 		u.say("decree's own output goes to %s, which is no work of the run and is left as it is", some(res.Outputs))
 	}
-	var late []tree.Path // a time ahead of the clock says nothing of a file that is as it was
-	for _, c := range changes {
-		if _, is := slices.BinarySearch(res.Late, c.Path); is {
-			late = append(late, c.Path)
-		}
-	}
-	if len(late) > 0 {
-		u.say("written after the command had ended, perhaps by another process: %s; it counts as changed by the run", some(late))
-	}
+	u.tellLate(res.Late, changes)
 	stat, sum, err := u.writeDiff(ctx)
 	if err != nil {
 		return err
@@ -270,11 +262,30 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if u.o.Attempts < 2 {
 		return nil
 	}
+	return u.noteAttempt(n, changes, stat)
+}
+
+// tellLate names the changes that were made after the command had ended. late, which is sorted, may have more: a time ahead of the
+// clock says nothing of a file that is as it was.
+func (u *run) tellLate(late []tree.Path, changes []tree.Change) {
+	var paths []tree.Path
+	for _, c := range changes {
+		if _, is := slices.BinarySearch(late, c.Path); is {
+			paths = append(paths, c.Path)
+		}
+	}
+	if len(paths) > 0 {
+		u.say("written after the command had ended, perhaps by another process: %s; it counts as changed by the run", some(paths))
+	}
+}
+
+// noteAttempt remembers the attempt n for failure-context.md, in the place of what an earlier look at it has found.
+func (u *run) noteAttempt(n int, changes []tree.Change, stat patch.Stat) error {
 	tail, err := tailOf(u.log)
 	if err != nil {
 		return err
 	}
-	u.attemptResults = slices.DeleteFunc(u.attemptResults, func(t attemptResult) bool { return t.number == n }) // it was looked at before
+	u.attemptResults = slices.DeleteFunc(u.attemptResults, func(t attemptResult) bool { return t.number == n })
 	u.attemptResults = append(u.attemptResults, attemptResult{n, u.res.Last, changes, stat, tail})
 	return nil
 }
@@ -338,11 +349,16 @@ func (u *run) tellVanished(before []tree.Path) {
 }
 
 // writeDiff writes changes.diff into the run directory.
-func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum tree.Hash, err error) {
+func (u *run) writeDiff(ctx context.Context) (patch.Stat, tree.Hash, error) {
+	return u.r.writeDiff(ctx, u.x, u.rec.ID, changesInMemory(u.changes))
+}
+
+// writeDiff writes a record's changes.diff into its directory.
+func (r *Recorder) writeDiff(ctx context.Context, x *writeSession, id string, changes changeSeq) (stat patch.Stat, sum tree.Hash, err error) {
 	hash := sha256.New()
-	err = u.writeFile(diffFile, func(w io.Writer) error {
+	err = r.writeFile(x, id, diffFile, func(w io.Writer) error {
 		hash.Reset()
-		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), changesInMemory(u.changes), nil, nil)
+		stat, err = r.writeChanges(ctx, io.MultiWriter(w, hash), changes, nil, nil)
 		return err
 	})
 	hash.Sum(sum[:0])

@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"slices"
 
@@ -43,15 +42,9 @@ func inPartOf(rec *history.Record) []tree.Path { return pathsIn(rec, extraInPart
 
 // pathsIn are the paths that a field of a record names.
 func pathsIn(rec *history.Record, field string) (paths []tree.Path) {
-	for _, f := range rec.Extra {
-		var names []string
-		if f.Name != field || json.Unmarshal(f.Raw, &names) != nil {
-			continue
-		}
-		for _, name := range names {
-			if path, err := tree.Unquote(name); err == nil {
-				paths = append(paths, tree.Path(path))
-			}
+	for _, name := range namesIn(rec, field) {
+		if path, err := tree.Unquote(name); err == nil {
+			paths = append(paths, tree.Path(path))
 		}
 	}
 	return paths

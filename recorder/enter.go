@@ -91,9 +91,7 @@ func (u *isolatedRun) enter(ctx context.Context, ref string) (err error) {
 	if u.mount, err = u.layer.Mount(); err != nil {
 		return err
 	}
-	h := r.Holder()
-	h.Run, h.Isolated = u.rec.ID, true
-	if u.release, err = r.project.Lease(u.rec.ID, h); err != nil {
+	if err := u.takeLease(); err != nil {
 		return err
 	}
 	if u.mount != nil { // the tree is not seen through a clone

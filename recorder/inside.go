@@ -187,11 +187,8 @@ func differingPaths(was, now []tree.Change) (paths []tree.Path) {
 	for _, c := range was {
 		sides[c.Path] = c.New
 	}
-	differs := func(c tree.Change, e *tree.Entry) bool {
-		return (e == nil) != (c.New == nil) || e != nil && !e.Same(*c.New)
-	}
 	for _, c := range now {
-		if e, both := sides[c.Path]; !both || differs(c, e) {
+		if e, both := sides[c.Path]; !both || !sameEntry(e, c.New) {
 			paths = append(paths, c.Path)
 		}
 		delete(sides, c.Path)

@@ -504,9 +504,7 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 			return err
 		}
 	}
-	h := r.Holder()
-	h.Run, h.Isolated = id, true
-	if u.release, err = r.project.Lease(id, h); err != nil {
+	if err := u.takeLease(); err != nil {
 		return err
 	}
 	if err := r.history.Begin(u.opened); err != nil {

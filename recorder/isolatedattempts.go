@@ -178,11 +178,9 @@ func (u *isolatedRun) keepAttempt(ctx context.Context, n int, found *layer.Colle
 	if err != nil {
 		return err
 	}
-	tail, err := tailOf(u.log)
-	if err != nil {
+	if err := u.noteAttempt(n, u.changes, stat); err != nil {
 		return err
 	}
-	u.attemptResults = append(u.attemptResults, attemptResult{n, u.res.Last, u.changes, stat, tail})
 	return u.file(n)
 }
 

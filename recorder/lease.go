@@ -262,7 +262,7 @@ func (r *Reader) unfinished(goesOn *activity) (open []*history.Opened, damaged [
 // takeLease makes it known that the run's process lives. It is given back by close.
 func (u *run) takeLease() (err error) {
 	h := u.r.Holder()
-	h.Run = u.rec.ID
+	h.Run, h.Isolated = u.rec.ID, u.rec.Isolated != ""
 	u.release, err = u.r.project.Lease(u.rec.ID, h)
 	return err
 }

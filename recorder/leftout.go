@@ -245,7 +245,7 @@ func (u *run) noteBelow(res *capture.Result) {
 func (u *run) tellBelow() error {
 	var gone []Gone
 	for _, p := range u.below {
-		err := u.r.lookAt(p)
+		_, err := statPath(u.r.project.Dir, string(p))
 		switch {
 		case isMissing(err) || disk.OtherKind(err):
 			gone = append(gone, Gone{Path: p})
@@ -271,7 +271,10 @@ func (u *run) tellBelow() error {
 // tellNewGit names each .git that came below the root's own and outlives the put-back: for git, its directory is still the
 // clone or the submodule, without its files.
 func (u *run) tellNewGit() {
-	u.newGit = slices.DeleteFunc(u.newGit, func(p tree.Path) bool { return isMissing(u.r.lookAt(p)) })
+	u.newGit = slices.DeleteFunc(u.newGit, func(p tree.Path) bool {
+		_, err := statPath(u.r.project.Dir, string(p))
+		return isMissing(err)
+	})
 	if len(u.newGit) > 0 {
 		u.say("came with the command, and stays, as .git is not taken back: %s; if the command made it, delete it before that is run again", some(u.newGit))
 	}
@@ -309,17 +312,6 @@ func (u *run) elsewhere(top tree.Path) (gone []unrecordedEntry, places map[strin
 func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
 	now, err := r.project.Dir.Stat(name)
 	return err == nil && now.SameFile(was), disk.UnlessMissing(err)
-}
-
-// lookAt says whether a path below a directory of the root can be looked at.
-func (r *Recorder) lookAt(path tree.Path) error {
-	dir, done, err := r.openAt(path.Parent())
-	if err != nil {
-		return err
-	}
-	defer done()
-	_, err = dir.Stat(path.Name())
-	return err
 }
 
 // openAt opens a directory of the tree until done.
@@ -489,12 +481,7 @@ func (u *run) markGone() error {
 	for i, g := range u.res.Gone {
 		names[i] = tree.Quote(g.Path)
 	}
-	return setExtra(u.rec, extraGone, names)
-}
-
-// setExtra gives a record a field with names; without names it has none.
-func setExtra(rec *history.Record, field string, names []string) error {
-	return setField(rec, field, names, len(names) > 0)
+	return setField(u.rec, extraGone, names, len(names) > 0)
 }
 
 // setField gives a record a field, or takes it away.
@@ -508,12 +495,16 @@ func setField(rec *history.Record, field string, value any, is bool) error {
 	return err
 }
 
-// goneOf are the names that markGone wrote.
-func goneOf(rec *history.Record) (names []string) {
-	for _, f := range rec.Extra {
-		if f.Name == extraGone && json.Unmarshal(f.Raw, &names) != nil {
-			return nil
-		}
+// readField reads a field of a record; false where it has none that makes sense.
+func readField(rec *history.Record, field string, value any) bool {
+	i := slices.IndexFunc(rec.Extra, func(f history.Field) bool { return f.Name == field })
+	return i >= 0 && json.Unmarshal(rec.Extra[i].Raw, value) == nil
+}
+
+// namesIn are the names in a field of a record.
+func namesIn(rec *history.Record, field string) (names []string) {
+	if !readField(rec, field, &names) {
+		return nil
 	}
 	return names
 }
@@ -616,10 +607,8 @@ func (n renaming) name() string  { return tree.Unquoted(n.Name) }
 
 // renamedIn are those that noteRenamed found.
 func renamedIn(rec *history.Record) (list []renaming) {
-	for _, f := range rec.Extra {
-		if f.Name == extraRenamed && json.Unmarshal(f.Raw, &list) != nil {
-			return nil
-		}
+	if !readField(rec, extraRenamed, &list) {
+		return nil
 	}
 	return list
 }

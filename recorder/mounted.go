@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -73,11 +72,7 @@ func (r *Reader) noteMounts(rec *history.Record) error {
 // mountsOf is what noteMounts wrote.
 func mountsOf(rec *history.Record) map[tree.Path]string {
 	quoted, what := map[string]string{}, map[tree.Path]string{}
-	for _, f := range rec.Extra {
-		if f.Name == extraMounts {
-			_ = json.Unmarshal(f.Raw, &quoted) // else nothing is known
-		}
-	}
+	readField(rec, extraMounts, &quoted) // else nothing is known
 	for name, is := range quoted {
 		what[tree.Path(tree.Unquoted(name))] = is
 	}
@@ -100,7 +95,7 @@ func (r *Reader) noteMounted(rec *history.Record, changes changeSeq) error {
 			}
 		}
 	}
-	return setExtra(rec, extraMounted, places)
+	return setField(rec, extraMounted, places, len(places) > 0)
 }
 
 // otherPlaces are the places at which not the same is mounted.

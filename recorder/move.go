@@ -215,8 +215,7 @@ func (e *unrecordedError) Unwrap() error { return e.why }
 
 // moveAdvice tells what to do about a move that could not be taken back whole.
 func moveAdvice(err error) string {
-	var moved *worktree.Error
-	if errors.As(err, &moved) && moved.Moved && !moved.RolledBack {
+	if halfMoved(err) {
 		advice := "once the cause is gone 'decree recover' finishes it or takes it back"
 		if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 			advice += "; where root's decree has made what is in the way, 'sudo decree recover' does"
@@ -348,7 +347,10 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 		return nil, nil, notRecordedYet(id, unrecorded, nothingMoves)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
+		if halfMoved(err) { // the recovery needs the open record
+			return nil, nil, err
+		}
+		return nil, nil, errors.Join(err, r.history.Abandon(id))
 	}
 	out.Notes = append(out.Notes, notes...)
 	r.retain(ctx, x, a.reason)
@@ -389,16 +391,6 @@ func (r *Recorder) orEdited(ctx context.Context, a action, err error) error {
 		return err
 	}
 	return refusal
-}
-
-// abandonUnlessMoved drops the open record of a move that left nothing in the
-// tree; otherwise it stays for the recovery.
-func (r *Recorder) abandonUnlessMoved(id string, err error) error {
-	var moved *worktree.Error
-	if errors.As(err, &moved) && moved.Moved && !moved.RolledBack {
-		return nil
-	}
-	return r.history.Abandon(id)
 }
 
 // storeSteps stores the bytes that steps displace and bring, and checks that
@@ -554,27 +546,18 @@ func (r *Recorder) movedTrees(x *writeSession, changes []tree.Change) (before, a
 	return before, after, err
 }
 
+const (
+	extraParents = "parents" // of an action that has several
+	extraUndid   = "undid"   // see undoneRecord
+)
+
 // addExtra writes down what the record changes about others.
 func addExtra(rec *history.Record, a action) error {
-	add := func(name string, v any) error {
-		raw, err := json.Marshal(v)
-		rec.Extra = append(rec.Extra, history.Field{Name: name, Raw: raw})
-		return err
-	}
-	if len(a.parents) > 1 {
-		if err := add("parents", a.parents); err != nil {
-			return err
-		}
-	}
-	if len(a.undone) > 0 {
-		if err := add("undid", a.undone); err != nil {
-			return err
-		}
-	}
-	if parts := partsOf(a.plan); len(parts) > 0 {
-		return add(extraInPart, parts)
-	}
-	return nil
+	parts := partsOf(a.plan)
+	return cmp.Or(
+		setField(rec, extraParents, a.parents, len(a.parents) > 1),
+		setField(rec, extraUndid, a.undone, len(a.undone) > 0),
+		setField(rec, extraInPart, parts, len(parts) > 0))
 }
 
 // PlanDiff writes what a plan would change as a changes.diff: from the tree as it is

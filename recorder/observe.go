@@ -20,14 +20,6 @@ import (
 	"decree/tree"
 )
 
-// workspace is the directory whose tree is observed and in which a command works. It is
-// another thing than the root, which moves publish to: today both are one directory, but
-// a run that sees the tree through a layer of its own has a workspace that is not the root.
-type workspace struct{ disk.Dir }
-
-// workspace follows the root, which a command may have replaced.
-func (r *Reader) workspace() workspace { return workspace{r.project.Dir} }
-
 // captureOptions say how the tree is captured.
 type captureOptions struct {
 	phase          string
@@ -144,8 +136,8 @@ func (r *Reader) request(l captureOptions) (capture.Request, error) {
 		return capture.Request{}, err
 	}
 	req := capture.Request{
-		Root: r.workspace().Dir, Store: r.store, Exclude: append(exclude, l.apart...),
-		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, Outputs: l.outputs, Ended: l.ended, RuleData: r.ruleData,
+		Root: r.project.Dir, Store: r.store, Exclude: append(exclude, l.apart...),
+		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, Outputs: l.outputs, Ended: l.ended, RuleData: r.object,
 		Progress: func(files int, bytes int64) {
 			r.progress(Progress{Phase: l.phase, Done: int64(files), Bytes: bytes})
 		},
@@ -171,10 +163,6 @@ func (r *Reader) request(l captureOptions) (capture.Request, error) {
 		}
 	}
 	return req, nil
-}
-
-func (r *Reader) ruleData(h capture.Hash) ([]byte, error) {
-	return r.object(h)
 }
 
 // object reads a small object whole.

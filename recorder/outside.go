@@ -73,13 +73,18 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writeSession, res *cap
 		return nil, nil
 	}
 	s, err := r.sinceLast(ctx, res)
-	var found bool
+	return r.keepOutside(ctx, x, s.changes, err, cache)
+}
+
+// keepOutside is keepDiff of what changed since the last record, or err is why that is not known.
+func (r *Recorder) keepOutside(ctx context.Context, x *writeSession, changes changeSeq, err error, cache *contentCache) (*outside, error) {
+	found := false
 	if err == nil {
-		found, err = anyOf(s.changes)
+		found, err = anyOf(changes)
 	}
 	if found && err == nil {
 		var o *outside
-		if o, err = r.keepDiff(ctx, x, s.changes, nil, cache); err == nil {
+		if o, err = r.keepDiff(ctx, x, changes, nil, cache); err == nil {
 			return o, nil
 		}
 	}
@@ -101,17 +106,7 @@ func (r *Recorder) outsideAtPaths(ctx context.Context, x *writeSession, before t
 		return nil, err
 	}
 	changes, err := r.history.Compare(k.base, before)
-	if err == nil && len(changes) > 0 {
-		var o *outside
-		if o, err = r.keepDiff(ctx, x, changesInMemory(changes), nil, cache); err == nil {
-			return o, nil
-		}
-	}
-	if lostContents(err) {
-		r.note("what changed since the last record is not written down: %v", err)
-		return nil, nil
-	}
-	return nil, err
+	return r.keepOutside(ctx, x, changesInMemory(changes), err, cache)
 }
 
 // keepDiff writes a diff into the store, in which the changes of shared are marked as

@@ -377,12 +377,7 @@ func needsOf(rec *history.Record) []string {
 	if rec.Parent != "" {
 		out = append(out, rec.Parent)
 	}
-	for _, f := range rec.Extra {
-		var more []string
-		if f.Name == "parents" && json.Unmarshal(f.Raw, &more) == nil {
-			out = append(out, more...)
-		}
-	}
+	out = append(out, namesIn(rec, extraParents)...)
 	for _, u := range undoneBy(rec) {
 		out = append(out, u.ID)
 	}

@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"decree/capture"
 	"decree/disk"
 	"decree/history"
 	"decree/project"
@@ -500,7 +500,7 @@ func (c *recovery) putBack(o *history.Opened, end *ending) error {
 		return err
 	}
 	what := fmt.Sprintf("run %s had failed, and its changes are now put back", rec.ID)
-	if gone := goneOf(rec); len(gone) > 0 {
+	if gone := namesIn(rec, extraGone); len(gone) > 0 {
 		what = fmt.Sprintf("run %s had failed, and what else it changed is now put back; not recorded, so not put back: %s", rec.ID, strings.Join(gone, ", "))
 	}
 	c.add(rec, "%s", what)
@@ -737,25 +737,8 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		// It was put back for its last attempt, which has not changed anything.
 		return errors.Join(res.Commit(), c.putBack(o, end))
 	}
-	changes, err := r.each(rec.Before, res)
+	edits, changes, later, err := c.changedIn(o, &rec, res)
 	if err != nil {
-		return err
-	}
-	before := rec.Unrecorded
-	changes = withoutChanges(changes, func(c tree.Change) bool { return wasThere(c, before) })
-	rec.Unrecorded = unrecordedPaths(before, res.Unrecorded)
-	edits, changes, err := c.sinceStart(o, changes)
-	if err != nil {
-		return err
-	}
-	later, err := r.changedAfter(rec.ID, changes)
-	if err != nil {
-		return err
-	}
-	if err := r.noteMounted(&rec, changes); err != nil {
-		return err
-	}
-	if err := r.noteRenamed(&rec, o, changes); err != nil {
 		return err
 	}
 	if err := r.keep(c.x, res); err != nil {
@@ -788,6 +771,28 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	return nil
 }
 
+// changedIn is what was changed since an interrupted run began, as the capture res shows it: edits that cannot be the run's, the run's changes,
+// and which of these were made after its last output. The record gets what a look at the tree tells beside them.
+func (c *recovery) changedIn(o *history.Opened, rec *history.Record, res *capture.Result) (edits []tree.Change, changes changeSeq, later []tree.Path, err error) {
+	r, before := c.r, rec.Unrecorded
+	all, err := r.each(rec.Before, res)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	all = withoutChanges(all, func(c tree.Change) bool { return wasThere(c, before) })
+	rec.Unrecorded = unrecordedPaths(before, res.Unrecorded)
+	if edits, changes, err = c.sinceStart(o, all); err == nil {
+		later, err = r.changedAfter(rec.ID, changes)
+	}
+	if err == nil {
+		err = r.noteMounted(rec, changes)
+	}
+	if err == nil {
+		err = r.noteRenamed(rec, o, changes)
+	}
+	return edits, changes, later, err
+}
+
 // extraBeside is the place in an open record of what a recovery must know that is not the tree's.
 const extraBeside = "beside"
 
@@ -810,7 +815,12 @@ func (c *recovery) interruptedFiles(ctx context.Context, o *history.Opened, rec 
 		return nil, err
 	}
 	c.x.keepAlone(rec.ID, aloneOf(o))
-	if err := c.writeInterrupted(ctx, rec, changes); err != nil {
+	stat, sum, err := c.r.writeDiff(ctx, c.x, rec.ID, changes)
+	if err != nil {
+		return nil, err
+	}
+	rec.Changes, rec.DiffSHA256 = counts(stat), sum
+	if err := c.r.bringManifest(rec); err != nil {
 		return nil, err
 	}
 	files, err := c.r.storeFiles(c.x, rec)
@@ -833,7 +843,7 @@ func (c *recovery) sinceStart(o *history.Opened, changes changeSeq) (edits []tre
 	if start.IsZero() || !o.Record.Started.Before(start) || last >= start.UnixNano() { // the clock is not what it was
 		return nil, changes, nil
 	}
-	dirs := worktree.Open(c.r.workspace(), worktree.Options{}).Dirs()
+	dirs := worktree.Open(c.r.project.Dir, worktree.Options{}).Dirs()
 	defer dirs.Close()
 	theirs := map[tree.Path]bool{}
 	for ch, err := range changes {
@@ -897,28 +907,13 @@ func unrecordedPaths(before, after []tree.Path) []tree.Path {
 	return slices.Compact(all)
 }
 
-func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes changeSeq) error {
-	hash := sha256.New()
-	err := c.r.writeFile(c.x, rec.ID, diffFile, func(w io.Writer) error {
-		hash.Reset()
-		stat, err := c.r.writeChanges(ctx, io.MultiWriter(w, hash), changes, nil, nil)
-		rec.Changes = counts(stat)
-		return err
-	})
-	hash.Sum(rec.DiffSHA256[:0])
-	if err != nil {
-		return err
-	}
-	return c.r.bringManifest(rec)
-}
-
 // changedAfter are the changed files with a later mtime than the run's log.
 func (r *Recorder) changedAfter(id string, changes changeSeq) (out []tree.Path, err error) {
 	end, said := r.lastOutput(id)
 	if !said { // then every file is later than its log, also what the command itself wrote
 		return nil, nil
 	}
-	dirs := worktree.Open(r.workspace(), worktree.Options{}).Dirs()
+	dirs := worktree.Open(r.project.Dir, worktree.Options{}).Dirs()
 	defer dirs.Close()
 	for c, err := range changes {
 		if err != nil {

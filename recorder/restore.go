@@ -382,10 +382,7 @@ func (r *Recorder) verifyContent(s worktree.Step, cache *contentCache) error {
 	if s.To.Size > maxCached {
 		return r.store.Verify(s.To.SHA256)
 	}
-	rc, err := cache.read(s.To, func() (io.ReadCloser, error) {
-		rc, _, err := r.store.Open(s.To.SHA256)
-		return rc, err
-	})
+	rc, err := cache.read(s.To, stored{r.store, s.To.SHA256}.Open)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package recorder
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -796,14 +795,11 @@ func (r *Recorder) statusBefore(rec *history.Record) history.Status {
 }
 
 // undoneBy is what a record changed about others.
-func undoneBy(rec *history.Record) []undoneRecord {
-	for _, f := range rec.Extra {
-		var list []undoneRecord
-		if f.Name == "undid" && json.Unmarshal(f.Raw, &list) == nil {
-			return list
-		}
+func undoneBy(rec *history.Record) (list []undoneRecord) {
+	if !readField(rec, extraUndid, &list) {
+		return nil
 	}
-	return nil
+	return list
 }
 
 // ignoredNow says whether today's rules ignore a path.
