@@ -292,8 +292,19 @@ type restore struct {
 	done  restored
 }
 
-// all does it, from the first change on.
-func (r *restore) all(ctx context.Context) (err error) {
+// all does it: nothing is changed before begin, and no record before bring.
+func (r *restore) all(ctx context.Context) error {
+	if err := r.look(ctx); err != nil {
+		return err
+	}
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	return r.bring(ctx)
+}
+
+// look finds out what is here.
+func (r *restore) look(ctx context.Context) (err error) {
 	if r.begun != nil {
 		r.rec, r.empty = r.begun.rec, !r.begun.in.Over
 		if err := r.begun.sameAs(r.src); err != nil {
@@ -308,10 +319,13 @@ func (r *restore) all(ctx context.Context) (err error) {
 		r.holds = slices.ContainsFunc(others, isUsers)
 	}
 	if r.o.tree && !r.empty { // what the target has to say is said before anything is changed
-		if r.apart, err = r.src.below(ctx, r.root); err != nil {
-			return project.Unmoved(err)
-		}
+		r.apart, err = r.src.below(ctx, r.root)
 	}
+	return project.Unmoved(err)
+}
+
+// begin notes that a restore goes on where it needs that, and opens the project, which is made if it is missing.
+func (r *restore) begin(ctx context.Context) (err error) {
 	if r.empty && r.fresh {
 		if err := r.beginInto(); err != nil {
 			return err
@@ -335,8 +349,12 @@ func (r *restore) all(ctx context.Context) (err error) {
 	}
 	if err != nil {
 		r.undo(err)
-		return err
 	}
+	return err
+}
+
+// bring brings the records, the files and what plugins have.
+func (r *restore) bring(ctx context.Context) error {
 	live := r.rec.Project().Config.Backup.Plugins
 	other, err := r.rec.Project().ConfigOfAnother() // before its files are root's
 	if err != nil {
