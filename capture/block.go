@@ -211,17 +211,15 @@ func (b block) own() sums {
 	return s
 }
 
-// seal fills in what covers the whole block and returns its checksum.
-func (b block) seal(s sums) uint32 {
+// seal fills in what covers the whole block, and its checksum.
+func (b block) seal(s sums) {
 	le.PutUint32(b[hMagic:], blockMagic)
 	le.PutUint32(b[hLen:], uint32(len(b)))
 	le.PutUint64(b[hFiles:], uint64(s.files))
 	le.PutUint64(b[hDirs:], uint64(s.dirs))
 	le.PutUint64(b[hBytes:], uint64(s.bytes))
 	le.PutUint64(b[hLive:], uint64(s.live))
-	sum := crc32.Checksum(b[hLen:], castagnoli)
-	le.PutUint32(b[hSum:], sum)
-	return sum
+	le.PutUint32(b[hSum:], crc32.Checksum(b[hLen:], castagnoli))
 }
 
 // openBlock returns the block at the start of data, which lies at off in the cache.

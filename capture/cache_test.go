@@ -223,7 +223,8 @@ func repair(data []byte) {
 				}
 			}
 		}
-		sums[off] = b.seal(b.sums())
+		b.seal(b.sums())
+		sums[off] = b.sum()
 		off += (n + 7) &^ 7
 	}
 	for _, at := range []int{0, slotAt} {

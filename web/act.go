@@ -333,13 +333,13 @@ func (s *Server) planPage(w http.ResponseWriter, r *http.Request, status int, p 
 		return
 	}
 	if !v.Nothing {
-		s.planDiff(r.Context(), w, p.ID, v.Marks)
+		s.planDiff(w, p.ID, v.Marks)
 	}
 	s.end(w, "plan-end", f, v)
 }
 
 // planDiff draws what a plan would change, as far as one looks through before one confirms it.
-func (s *Server) planDiff(ctx context.Context, w io.Writer, id string, marks bool) {
+func (s *Server) planDiff(w io.Writer, id string, marks bool) {
 	diff := piped(func(to io.Writer) error { return s.plans.Diff(s.ctx, to, id) })
 	defer func() { _ = diff.Close() }()
 	next, _, err := page.Diff(w, diff, page.DiffOptions{Marks: marks, Rows: planRows})
