@@ -12,6 +12,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"sort"
 	"strings"
 
 	"decree/disk"
@@ -364,19 +365,15 @@ func packHas(index disk.File, id []byte) (bool, error) {
 	}
 	low, high := upTo(int(id[0])-1), upTo(int(id[0]))
 	name := make([]byte, len(id))
-	for low < high {
-		mid := (low + high) / 2
-		if _, err := index.ReadAt(name, names+mid*int64(len(id))); err != nil {
-			return false, fmt.Errorf("%w: %w", errGitTorn, err)
+	var err error
+	_, has := sort.Find(int(high-low), func(i int) int {
+		if err == nil {
+			_, err = index.ReadAt(name, names+(low+int64(i))*int64(len(id)))
 		}
-		switch c := bytes.Compare(id, name); {
-		case c == 0:
-			return true, nil
-		case c < 0:
-			high = mid
-		default:
-			low = mid + 1
-		}
+		return bytes.Compare(id, name)
+	})
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errGitTorn, err)
 	}
-	return false, nil
+	return has, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"decree/disk"
@@ -495,31 +496,22 @@ func (s *sizeWithout) size(stay map[string]bool) (int64, error) {
 
 // least is how many of order have to go, at least, until the rest fits.
 func (s *sizeWithout) least(order []string, stay map[string]bool) (n int, fits bool, err error) {
-	try := func(n int) (bool, error) {
+	fit := func(n int) bool {
+		if err != nil {
+			return true
+		}
 		rest := maps.Clone(stay)
 		for _, id := range order[:n] {
 			delete(rest, id)
 		}
-		size, err := s.size(rest)
-		return size <= s.most, err
+		var size int64
+		size, err = s.size(rest)
+		return size <= s.most
 	}
-	if fits, err = try(len(order)); err != nil || !fits {
-		return len(order), fits, err
+	if !fit(len(order)) || err != nil {
+		return len(order), false, err
 	}
-	low, high := 0, len(order) // high fits
-	for low < high {
-		mid := (low + high) / 2
-		ok, err := try(mid)
-		if err != nil {
-			return 0, false, err
-		}
-		if ok {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return low, true, nil
+	return sort.Search(len(order), fit), err == nil, err
 }
 
 // retain is what runs by itself after a successful record: where a rule is due
