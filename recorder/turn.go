@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -249,29 +250,32 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writeSession, e TurnEvent) 
 	if err := r.closeTurns(ctx, x, func(t *openTurn) bool { return t.ofSession(e) || r.over(x, t) }); err != nil {
 		return nil, err
 	}
-	res, err := r.observe(ctx, x, captureOptions{phase: "recording", afterRun: true})
+	t, err := r.turnFrom(ctx, x, e)
 	if err != nil {
 		return nil, &BeginError{err}
+	}
+	return t.Record, r.openTurn(t)
+}
+
+// turnFrom records the tree as a prompt finds it, and what the end of its turn will be compared with.
+func (r *Recorder) turnFrom(ctx context.Context, x *writeSession, e TurnEvent) (*openTurn, error) {
+	res, err := r.observe(ctx, x, captureOptions{phase: "recording", afterRun: true})
+	if err != nil {
+		return nil, err
 	}
 	defer res.Close()
 	out, err := r.observeOutside(ctx, x, res, nil)
 	if err != nil {
-		return nil, &BeginError{err}
+		return nil, err
 	}
 	rec, err := r.newTurn(x, e)
 	if err != nil {
-		return nil, &BeginError{err}
+		return nil, err
 	}
 	rec.Unrecorded, rec.Files, rec.Bytes, rec.Before = res.Unrecorded, res.Files, res.Bytes, res.Tree
-	if err := r.noteMounts(rec); err != nil {
-		return nil, &BeginError{err}
-	}
-	if err := out.mark(rec); err != nil {
-		return nil, &BeginError{err}
-	}
 	extra := map[string]json.RawMessage{}
-	if err := r.noteOwn(x, extra); err != nil {
-		return nil, &BeginError{err}
+	if err := cmp.Or(r.noteMounts(rec), out.mark(rec), r.noteOwn(x, extra)); err != nil {
+		return nil, err
 	}
 	left, err := r.lookLeftOut(ctx)
 	if err == nil {
@@ -279,26 +283,24 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writeSession, e TurnEvent) 
 		closeLeft(left)
 	}
 	if err != nil {
-		return nil, &BeginError{err}
+		return nil, err
 	}
 	if err := r.keep(x, res); err != nil {
-		return nil, &BeginError{err}
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, &BeginError{err}
+		return nil, err
 	}
 	note := turnNote{Agent: e.Process, Proxied: e.Proxied, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Born: r.decreeBorn(), Files: out.stored(nil)}
 	last, err := r.lastKnown()
 	if err != nil {
-		return nil, &BeginError{err} // else all that ever ended would count as having worked beside it
+		return nil, err // else all that ever ended would count as having worked beside it
 	}
 	if last.newest != nil {
 		note.After = last.newest.ID
 	}
-	if note.From, err = r.project.AgentReportsSize(); err != nil {
-		return nil, &BeginError{err}
-	}
-	return rec, r.openTurn(rec, rules(res), note, extra)
+	note.From, err = r.project.AgentReportsSize()
+	return &openTurn{Opened: &history.Opened{Record: rec, Rules: rules(res), Extra: extra}, note: note}, err
 }
 
 // noteOwn stores the user's own files in .decree, and notes them for the end of a turn. In a turn that is part of a run in place that
@@ -375,20 +377,17 @@ func (r *Recorder) aroundTurn(b activity, e TurnEvent) string {
 }
 
 // openTurn writes the open record, from which on there is a turn, and its label.
-func (r *Recorder) openTurn(rec *history.Record, rules []history.Rule, note turnNote, extra map[string]json.RawMessage) (err error) {
-	if extra[extraTurn], err = json.Marshal(note); err != nil {
+func (r *Recorder) openTurn(t *openTurn) (err error) {
+	if t.Extra[extraTurn], err = json.Marshal(t.note); err != nil {
 		return err
 	}
-	label := history.LabelOfTurn(rec.Actor.Turn)
-	o := &history.Opened{
-		Record: rec, Rules: rules, Extra: extra,
-		Effects: history.Effects{Labels: map[string]string{label: rec.ID}},
-	}
-	if err := r.history.Begin(o); err != nil {
+	label := history.LabelOfTurn(t.Record.Actor.Turn)
+	t.Effects.Labels = map[string]string{label: t.Record.ID}
+	if err := r.history.Begin(t.Opened); err != nil {
 		return &BeginError{err}
 	}
-	if err := r.history.SetLabel(label, rec.ID); err != nil {
-		r.note("turn %d has no label yet: %v; it gets one when it ends", rec.Actor.Turn, err)
+	if err := r.history.SetLabel(label, t.Record.ID); err != nil {
+		r.note("turn %d has no label yet: %v; it gets one when it ends", t.Record.Actor.Turn, err)
 	}
 	return nil
 }
