@@ -38,16 +38,11 @@ func (w *walk) hidden(r *Result) (int, error) {
 
 // ownRules reads one ignore file of the tree as it is now, nil if it cannot be.
 func (w *walk) ownRules(path tree.Path) *ruleFile {
-	h := w.req.Root
-	if dir := path.Parent(); dir != "" {
-		below, err := disk.OpenPath(h, string(dir))
-		if err != nil {
-			return nil
-		}
-		defer below.Close()
-		h = below
-	}
-	file, _, err := readRules(h, string(path), path.Name())
+	var file *ruleFile
+	err := disk.InDir(w.req.Root, string(path.Parent()), func(dir disk.Dir) (err error) {
+		file, _, err = readRules(dir, string(path), path.Name())
+		return err
+	})
 	if err != nil {
 		return nil
 	}

@@ -279,7 +279,7 @@ func (s *Sightings) was(p tree.Path) (was *tree.Entry, known bool) {
 			return nil, false
 		}
 		up, known := s.was(dir) // below what is no directory is nothing
-		return nil, known && (up == nil || up.Type != tree.Dir)
+		return nil, known && !up.IsDir()
 	}
 	i := at.record(name)
 	if at.names != nil && !contains(at.names, name) || at.names == nil && i < 0 {

@@ -29,7 +29,7 @@ func changedPath(c tree.Change) string {
 // ofDir says whether a change ends in a directory, or takes one away.
 func ofDir(c tree.Change) bool {
 	if c.New == nil {
-		return c.Old != nil && c.Old.Type == tree.Dir
+		return c.Old.IsDir()
 	}
 	return c.New.Type == tree.Dir
 }
@@ -63,7 +63,7 @@ func renames(changes []tree.Change) (from map[tree.Path]tree.Path, moved map[tre
 	}
 	from, moved = map[tree.Path]tree.Path{}, map[tree.Path]bool{}
 	for _, c := range changes {
-		if c.Old != nil || c.New == nil || c.New.Type != tree.Regular || len(gone[c.New.SHA256]) == 0 {
+		if c.Old != nil || !c.New.IsFile() || len(gone[c.New.SHA256]) == 0 {
 			continue
 		}
 		old := gone[c.New.SHA256][0]

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"strings"
 )
 
@@ -47,18 +48,40 @@ func GiveRights(dir Dir, name string, kind Kind, rights uint32) error {
 	return dir.Chmod(name, st, st.Mode|rights)
 }
 
-// OpenPath opens the directory at path below root, component by component, following no
-// link. path is not empty; root stays open.
-func OpenPath(root Dir, path string) (Dir, error) { return openPath(root, path, Dir.OpenDir) }
+// OpenPath opens the directory at a path below root, component by component, following no
+// link. The path is not empty; root stays open.
+func OpenPath(root Dir, at string) (Dir, error) { return openPath(root, at, Dir.OpenDir) }
 
 // OpenPathWritable is OpenPath by OpenWritable.
-func OpenPathWritable(root Dir, path string) (Dir, error) {
-	return openPath(root, path, OpenWritable)
+func OpenPathWritable(root Dir, at string) (Dir, error) {
+	return openPath(root, at, OpenWritable)
 }
 
-func openPath(root Dir, path string, open func(Dir, string) (Dir, error)) (Dir, error) {
+// InDir calls do with the directory at a path below root; "" and "." are root itself.
+func InDir(root Dir, at string, do func(Dir) error) error {
+	if at == "" || at == "." {
+		return do(root)
+	}
+	dir, err := OpenPath(root, at)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return do(dir)
+}
+
+// StatPath is Stat of a path below root.
+func StatPath(root Dir, at string) (info Info, err error) {
+	err = InDir(root, path.Dir(at), func(dir Dir) error {
+		info, err = dir.Stat(path.Base(at))
+		return err
+	})
+	return info, err
+}
+
+func openPath(root Dir, at string, open func(Dir, string) (Dir, error)) (Dir, error) {
 	dir := root
-	for name := range strings.SplitSeq(path, "/") {
+	for name := range strings.SplitSeq(at, "/") {
 		next, err := open(dir, name)
 		if dir != root {
 			dir.Close()

@@ -352,7 +352,7 @@ func (c *closure) diff(of Part, kind PartKind, all bool) error {
 // section takes both sides of what a diff changed.
 func (c *closure) section(s *patch.Section, kind PartKind) error {
 	for _, e := range []*tree.Entry{s.Old, s.New} {
-		if e == nil || e.Type != tree.Regular {
+		if !e.IsFile() {
 			continue
 		}
 		if err := c.part(Part{Kind: kind, Path: []byte(s.Path), Object: e.SHA256, Entry: e}); err != nil {

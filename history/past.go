@@ -140,14 +140,14 @@ func (p *past) facts(id, name string) (facts []*patch.Section, from tree.Path, e
 		return facts, "", err
 	}
 	i := slices.IndexFunc(facts, func(f *patch.Section) bool {
-		return f.Path == p.o.Paths[0] && f.Old == nil && f.New != nil && f.New.Type == tree.Regular && f.New.Size > 0
+		return f.Path == p.o.Paths[0] && f.Old == nil && f.New.IsFile() && f.New.Size > 0
 	})
 	if i < 0 {
 		return facts, "", nil
 	}
 	made := *facts[i].New
 	err = p.each(id, name, func(f *patch.Section) bool {
-		if f.New == nil && f.Old != nil && f.Old.Type == tree.Regular && f.Old.SHA256 == made.SHA256 && f.Path != facts[i].Path {
+		if f.New == nil && f.Old.IsFile() && f.Old.SHA256 == made.SHA256 && f.Path != facts[i].Path {
 			from = f.Path
 		}
 		return from == ""

@@ -772,7 +772,7 @@ func (w *walk) knownRules(f ruleFile) bool {
 		return false
 	}
 	was, known := w.Known(f.path)
-	had, has := was != nil && was.Type == tree.Regular, f.in != nil && f.in.Kind == disk.Regular
+	had, has := was.IsFile(), f.in != nil && f.in.Kind == disk.Regular
 	return known && had == has && (!had || was.SHA256 == f.sum)
 }
 

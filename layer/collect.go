@@ -49,7 +49,7 @@ type Collected struct {
 // now as the run made it is none.
 func (out *Collected) Changes() (all []tree.Change, noBase []tree.Path) {
 	for _, t := range out.Touched {
-		if t.same() {
+		if tree.SameEntry(t.Old, t.New) {
 			continue
 		}
 		all = append(all, t.Change)
@@ -132,16 +132,11 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 		out.Unread = append(out.Unread, c.Path)
 		return nil
 	}
-	if !t.NoBase && t.same() {
+	if !t.NoBase && tree.SameEntry(t.Old, t.New) {
 		return nil
 	}
 	out.Touched = append(out.Touched, t)
 	return nil
-}
-
-// same says whether both sides are.
-func (t *Touched) same() bool {
-	return t.Old == nil && t.New == nil || t.Old != nil && t.New != nil && t.Old.Same(*t.New)
 }
 
 // assume gives a path that is not settled the base that is known from elsewhere. A file that

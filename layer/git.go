@@ -42,20 +42,11 @@ func (l *Layer) flushGit(ctx context.Context) error {
 		return err
 	}
 	for dir := range above {
-		if err := l.flushDir(path.Join(l.top(), dir)); err != nil && !notThere(err) { // else deleted with what was in it
+		if err := disk.InDir(l.dir, path.Join(l.top(), dir), disk.Dir.Sync); err != nil && !notThere(err) { // else deleted with what was in it
 			return err
 		}
 	}
 	return cmp.Or(flushFile(l.dir, factsName), l.dir.Sync(), l.place.Dir.Sync())
-}
-
-func (l *Layer) flushDir(at string) error {
-	dir, err := disk.OpenPath(l.dir, at)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 func flushFile(dir disk.Dir, name string) error {

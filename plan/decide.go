@@ -119,7 +119,7 @@ func (p *Plan) standing(ctx context.Context, live Looker, of part) (n int, err e
 		return 0, err
 	}
 	for i, a := range answers {
-		if a.Err != nil || !same(a.Entry, goals[others[i]]) {
+		if a.Err != nil || !tree.SameEntry(a.Entry, goals[others[i]]) {
 			add(goals[others[i]], a.Entry)
 		}
 	}
@@ -131,8 +131,6 @@ func (p *Plan) standing(ctx context.Context, live Looker, of part) (n int, err e
 
 // isFile says whether an entry is a file or link.
 func isFile(e *tree.Entry) bool { return e != nil && e.Type != tree.Dir }
-
-func isDir(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
 
 // planOne decides what is done to one path.
 func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error {
@@ -149,10 +147,10 @@ func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error
 	switch {
 	case o.verdict(t.path) == Kept:
 		return nil // what a later record has left in it is not to be passed over
-	case same(cur.entry, goal):
+	case tree.SameEntry(cur.entry, goal):
 		o.note(t.path, Done, "")
 		return nil
-	case same(cur.entry, want):
+	case tree.SameEntry(cur.entry, want):
 		next := state{goal, t.content(opt.Direction, cur.content)}
 		switch {
 		case opt.Direction == Forth || !t.shared():
@@ -177,7 +175,7 @@ const sharedReason = "others changed it in the same time; only --force takes it 
 func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur state) error {
 	want, _ := t.ends(opt.Direction)
 	if opt.Ignored != nil {
-		ignored, err := opt.Ignored(t.path, isDir(cur.entry))
+		ignored, err := opt.Ignored(t.path, cur.entry.IsDir())
 		if err != nil {
 			return err
 		}
@@ -187,7 +185,7 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 		}
 	}
 	if opt.Force {
-		o.set(t.path, o.forced(t, opt, cur), Forced)
+		o.set(t.path, t.forced(opt), Forced)
 		return nil
 	}
 	if opt.Merge == Off && (opt.Begun == nil || !opt.Begun(t.path, cur.entry)) {
@@ -218,9 +216,9 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 
 // forced needs the goal's bytes without the run's: hunks cannot give them, so
 // they come from the store.
-func (o *overlay) forced(t *transition, opt Options, cur state) state {
+func (t *transition) forced(opt Options) state {
 	_, goal := t.ends(opt.Direction)
-	if goal == nil || goal.Type != tree.Regular {
+	if !goal.IsFile() {
 		return state{entry: goal}
 	}
 	if sec := t.bearer(opt.Direction); sec.binary && !sec.stored || sec.op == patch.OpCreate || sec.op == patch.OpDelete {
@@ -277,7 +275,7 @@ type taking struct {
 // plain plans a change between files, links and nothing of a path that is as it was left, and says
 // whether it was one.
 func (t *taking) plain(c tree.Change, a worktree.Looked) bool {
-	if a.Err != nil || isDir(c.Old) || isDir(c.New) || same(a.Entry, c.Old) || !same(a.Entry, c.New) {
+	if a.Err != nil || c.Old.IsDir() || c.New.IsDir() || tree.SameEntry(a.Entry, c.Old) || !tree.SameEntry(a.Entry, c.New) {
 		return false
 	}
 	from := a.Entry
@@ -307,9 +305,9 @@ func (t *taking) one(c tree.Change) error {
 	}
 	goal := state{entry: c.Old}
 	switch {
-	case same(cur.entry, c.Old):
+	case tree.SameEntry(cur.entry, c.Old):
 		t.o.note(c.Path, Done, "")
-	case same(cur.entry, c.New):
+	case tree.SameEntry(cur.entry, c.New):
 		t.o.set(c.Path, goal, Move)
 	case t.force:
 		t.o.set(c.Path, goal, Forced)
@@ -322,7 +320,7 @@ func (t *taking) one(c tree.Change) error {
 // finish puts the plain steps and the others together.
 func (t *taking) finish() (*Plan, error) {
 	for dir, path := range t.above {
-		if dir != "" && !isDir(t.o.entry(dir)) {
+		if dir != "" && !t.o.entry(dir).IsDir() {
 			if err := t.o.makeAbove(path); err != nil {
 				return nil, err
 			}

@@ -34,7 +34,7 @@ func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged 
 	sec := t.bearer(d)
 	want, goal := t.ends(d)
 	if len(t.sections) != 1 || sec.op != patch.OpModify || sec.binary || sec.Old.Type != tree.Regular ||
-		cur.entry == nil || cur.entry.Type != tree.Regular {
+		!cur.entry.IsFile() {
 		return nil, 0, nil
 	}
 	if max(cur.entry.Size, want.Size, goal.Size) > maxMerge {

@@ -85,7 +85,7 @@ const (
 func byPath(a, b Item) int { return a.Path.Compare(b.Path) }
 
 // moves says whether something is done about the path.
-func (it *Item) moves() bool { return !it.Verdict.leaves() && !same(it.From, it.To) }
+func (it *Item) moves() bool { return !it.Verdict.leaves() && !tree.SameEntry(it.From, it.To) }
 
 // Plan is what will be done. Steps are in byte order of their paths.
 type Plan struct {
@@ -270,7 +270,7 @@ func (o *overlay) at(path tree.Path) (state, error) {
 // state is what an item's path holds as planned so far.
 func (o *overlay) state(it *Item) state {
 	s := state{it.To, it.content}
-	if it.stage == found && it.To != nil && it.To.Type == tree.Regular {
+	if it.stage == found && it.To.IsFile() {
 		path := it.Path
 		s.content = func() (io.ReadCloser, error) { return o.tree.Read(path) }
 	}
@@ -292,7 +292,7 @@ func (o *overlay) special(path tree.Path, err error) bool {
 
 // replaced says whether the link at path is planned to make place for a directory, or is what the plan leads to.
 func (o *overlay) replaced(path tree.Path) bool {
-	return isDir(o.entry(path)) || o.verdict(path) == Done
+	return o.entry(path).IsDir() || o.verdict(path) == Done
 }
 
 // set plans path to become s.
@@ -316,18 +316,10 @@ func (o *overlay) note(path tree.Path, v Verdict, reason string) *Item {
 	return it
 }
 
-// same compares two states of a path; both may be nil.
-func same(a, b *tree.Entry) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Same(*b)
-}
-
 // Describe says how a path differs from what was expected there; "" where it does not.
 func Describe(have, want *tree.Entry) string {
 	switch {
-	case same(have, want):
+	case tree.SameEntry(have, want):
 		return ""
 	case have == nil:
 		return "missing"
@@ -357,7 +349,7 @@ func (o *overlay) finish() (*Plan, error) {
 	steps := 0
 	for i := range p.Items {
 		it := &p.Items[i]
-		if (it.Verdict == Move || it.Verdict == Forced) && same(it.From, it.To) {
+		if (it.Verdict == Move || it.Verdict == Forced) && tree.SameEntry(it.From, it.To) {
 			it.Verdict = Done
 		}
 		if it.moves() {
@@ -373,7 +365,7 @@ func (o *overlay) finish() (*Plan, error) {
 		p.Steps = append(p.Steps, worktree.Step{
 			Path: it.Path, From: it.From, To: it.To, Content: it.content,
 			// A directory that holds ignored or later files stays.
-			MayStay: it.To == nil && isDir(it.From),
+			MayStay: it.To == nil && it.From.IsDir(),
 		})
 		p.count(it.From, it.To)
 	}
@@ -389,7 +381,7 @@ func (p *Plan) Rethink(ask func([]worktree.Step) (map[tree.Path]string, error)) 
 		return nil, err
 	}
 	p.recount()
-	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return same(s.From, s.To) })
+	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return tree.SameEntry(s.From, s.To) })
 	return changed, nil
 }
 
@@ -399,7 +391,7 @@ func (p *Plan) Leave(paths []tree.Path) {
 		return
 	}
 	stays := func(path tree.Path, to *tree.Entry) bool {
-		return path.Within(paths...) || !isDir(to) && slices.ContainsFunc(paths, func(stay tree.Path) bool { return stay.Below(path) })
+		return path.Within(paths...) || !to.IsDir() && slices.ContainsFunc(paths, func(stay tree.Path) bool { return stay.Below(path) })
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return stays(s.Path, s.To) })
 	p.Items = slices.DeleteFunc(p.Items, func(it Item) bool { return stays(it.Path, it.To) })
@@ -427,7 +419,7 @@ func (p *Plan) Displaced() (out []Item) {
 
 func (p *Plan) count(from, to *tree.Entry) {
 	switch {
-	case same(from, to):
+	case tree.SameEntry(from, to):
 	case isFile(from) && isFile(to) && from.Type == to.Type:
 		p.Modified++
 	default:
@@ -446,7 +438,7 @@ func (o *overlay) parents() error {
 	var want []tree.Path
 	for i := range o.items {
 		it := &o.items[i]
-		if it.Verdict != "" && it.To != nil && !it.Verdict.leaves() && !isDir(o.entry(it.Path.Parent())) {
+		if it.Verdict != "" && it.To != nil && !it.Verdict.leaves() && !o.entry(it.Path.Parent()).IsDir() {
 			want = append(want, it.Path)
 		}
 	}
@@ -469,7 +461,7 @@ func (o *overlay) makeAbove(path tree.Path) error {
 		if err != nil {
 			return err
 		}
-		if isDir(s.entry) {
+		if s.entry.IsDir() {
 			return nil
 		}
 		if s.entry != nil {

@@ -111,7 +111,7 @@ func (t *transition) ends(d Direction) (want, goal *tree.Entry) {
 // diff holds only the difference.
 func (t *transition) content(d Direction, cur Content) Content {
 	_, goal := t.ends(d)
-	if goal == nil || goal.Type != tree.Regular {
+	if !goal.IsFile() {
 		return nil
 	}
 	src, sec := t.source, t.bearer(d) // what the functions hold is there for each path

@@ -59,7 +59,7 @@ func (w *Walk) Take(ctx context.Context, src *Source, d Direction, skip bool) (O
 		if err != nil {
 			return Taken, err
 		}
-		needless = needless && w.o.verdict(path) != Edited && same(w.o.entry(path), was)
+		needless = needless && w.o.verdict(path) != Edited && tree.SameEntry(w.o.entry(path), was)
 	}
 	if needless {
 		return Needless, nil

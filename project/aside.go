@@ -61,12 +61,7 @@ func (p *Project) PutPathAside(at string) error {
 	if err := p.openDecree(); err != nil {
 		return err
 	}
-	dir, err := disk.OpenPath(p.Dir, path.Dir(at))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return p.PutAside(dir, path.Base(at))
+	return disk.InDir(p.Dir, path.Dir(at), func(dir disk.Dir) error { return p.PutAside(dir, path.Base(at)) })
 }
 
 // moveAside moves name to the first free name in aside that begins with plain.

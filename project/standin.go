@@ -242,15 +242,12 @@ func storeAside(store, dir disk.Dir, name, at string) (string, error) {
 // StoreAside moves what is of no use in the store, at a path there, to aside there, and
 // returns where it is. The caller has the lock.
 func (p *Project) StoreAside(at string) (string, error) {
-	dir := p.Store
-	if in, _ := path.Split(at); in != "" {
-		var err error
-		if dir, err = disk.OpenPath(p.Store, path.Clean(in)); err != nil {
-			return "", err
-		}
-		defer dir.Close()
-	}
-	return storeAside(p.Store, dir, path.Base(at), at)
+	to := ""
+	err := disk.InDir(p.Store, path.Dir(at), func(dir disk.Dir) (err error) {
+		to, err = storeAside(p.Store, dir, path.Base(at), at)
+		return err
+	})
+	return to, err
 }
 
 // How often the store's own lock is tried, and for how long.

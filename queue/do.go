@@ -406,17 +406,7 @@ func (q *job) checkInput(m *message.Message) error {
 	if m.InputFile == "" {
 		return nil
 	}
-	dir := q.project().Dir
-	if parent := path.Dir(m.InputFile); parent != "." {
-		var err error
-		if dir, err = disk.OpenPath(dir, parent); err != nil && (!isMissing(err) || m.Type == message.Spec) {
-			return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", tree.Quote(m.InputFile), err)}
-		} else if err != nil {
-			return nil
-		}
-		defer dir.Close()
-	}
-	info, err := dir.Stat(path.Base(m.InputFile))
+	info, err := disk.StatPath(q.project().Dir, m.InputFile)
 	switch {
 	case err == nil && info.Kind == disk.Symlink:
 		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s is a link; it may lead out of the tree", tree.Quote(m.InputFile))}

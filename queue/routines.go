@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"strings"
 
 	"decree/disk"
 	"decree/message"
@@ -108,15 +107,10 @@ func (d routineDir) Read(name string) ([]byte, error) {
 }
 
 // readBelow reads a file below the root by handles, following no link.
-func readBelow(root disk.Dir, at string, limit int64) ([]byte, error) {
-	dir, name := path.Split(at)
-	if dir == "" {
-		return project.ReadFile(root, name, limit)
-	}
-	in, err := disk.OpenPath(root, strings.TrimSuffix(dir, "/"))
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return project.ReadFile(in, name, limit)
+func readBelow(root disk.Dir, at string, limit int64) (data []byte, err error) {
+	err = disk.InDir(root, path.Dir(at), func(dir disk.Dir) error {
+		data, err = project.ReadFile(dir, path.Base(at), limit)
+		return err
+	})
+	return data, err
 }

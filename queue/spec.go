@@ -278,7 +278,7 @@ func (q *job) keepMarks(rec *history.Record) error {
 // namedBefore are the names that a list of specs had before a record, where it is not the same by now.
 func (q *job) namedBefore(rec *history.Record, list tree.Path) ([]string, error) {
 	was, err := q.entryBefore(rec, list)
-	if err != nil || was == nil || was.Type != tree.Regular || was.Size > maxProcessed {
+	if err != nil || !was.IsFile() || was.Size > maxProcessed {
 		return nil, err
 	}
 	if data, err := readBelow(q.project().Dir, string(list), maxProcessed); err == nil && tree.Sum(data) == was.SHA256 {

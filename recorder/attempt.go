@@ -338,7 +338,7 @@ func (u *run) unreadable(res *capture.Result) {
 func (u *run) tellVanished(before []tree.Path) {
 	var gone []tree.Path
 	for _, p := range before {
-		if _, err := statPath(u.r.project.Dir, string(p)); isMissing(err) && !slices.Contains(u.notedVanished, p) {
+		if _, err := disk.StatPath(u.r.project.Dir, string(p)); isMissing(err) && !slices.Contains(u.notedVanished, p) {
 			gone = append(gone, p)
 		}
 	}

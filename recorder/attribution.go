@@ -438,9 +438,9 @@ func (r *Recorder) beyond(t *openTurn, c tree.Change, o *attribution, known *rec
 	switch {
 	case !changed:
 		return &c, nil
-	case history.Compare(first.by, t.Record) > 0 && !sameEntry(c.Old, first.old):
+	case history.Compare(first.by, t.Record) > 0 && !tree.SameEntry(c.Old, first.old):
 		return &tree.Change{Path: c.Path, Old: c.Old, New: first.old}, nil
-	case !sameEntry(left, c.New):
+	case !tree.SameEntry(left, c.New):
 		return &tree.Change{Path: c.Path, Old: left, New: c.New}, nil
 	}
 	return nil, nil
@@ -489,6 +489,6 @@ func (r *Recorder) withEdits(ctx context.Context, x *writeSession, found tree.Ha
 		all[c.Path] = c
 	}
 	merged := slices.SortedFunc(maps.Values(all), func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
-	merged = slices.DeleteFunc(merged, func(c tree.Change) bool { return sameEntry(c.Old, c.New) })
+	merged = slices.DeleteFunc(merged, func(c tree.Change) bool { return tree.SameEntry(c.Old, c.New) })
 	return r.keepDiff(ctx, x, changesInMemory(merged), nil, nil)
 }

@@ -317,7 +317,7 @@ func sides(facts []*patch.Section, path tree.Path) (old, now *tree.Entry) {
 }
 
 func isContent(e *tree.Entry, sum tree.Hash) bool {
-	return e != nil && e.Type == tree.Regular && e.SHA256 == sum
+	return e.IsFile() && e.SHA256 == sum
 }
 
 // to goes back to an earlier state: the lines that it lacks are by's.
@@ -325,7 +325,7 @@ func (b *blame) to(ctx context.Context, e *tree.Entry, by Culprit) error {
 	if isContent(e, b.cur.SHA256) {
 		return nil
 	}
-	if e == nil || e.Type != tree.Regular {
+	if !e.IsFile() {
 		b.rest(by)
 		return nil
 	}

@@ -129,7 +129,7 @@ func (r *Recorder) writeSome(ctx context.Context, pw *patch.Writer, changes []tr
 }
 
 func (r *Recorder) content(e *tree.Entry, cache *contentCache) patch.Content {
-	if e == nil || e.Type != tree.Regular {
+	if !e.IsFile() {
 		return nil
 	}
 	if data, ok := cache.get(e.SHA256); ok {

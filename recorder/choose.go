@@ -56,7 +56,7 @@ func (r *Reader) begun(ids []string) func(path tree.Path, now *tree.Entry) bool 
 	_, parts := r.broughtBy(ids)
 	return func(path tree.Path, now *tree.Entry) bool {
 		left, is := parts[path]
-		return is && sameEntry(left, now)
+		return is && tree.SameEntry(left, now)
 	}
 }
 

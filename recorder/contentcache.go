@@ -98,7 +98,7 @@ func (c *contentCache) fetch(ctx context.Context, objects opener, changes []tree
 	seen := map[tree.Hash]bool{}
 	for i := range changes {
 		for _, e := range [...]*tree.Entry{changes[i].Old, changes[i].New} {
-			if e == nil || e.Type != tree.Regular || e.Size > maxCached/8 || seen[e.SHA256] {
+			if !e.IsFile() || e.Size > maxCached/8 || seen[e.SHA256] {
 				continue
 			}
 			seen[e.SHA256] = true
@@ -143,7 +143,7 @@ func (c *contentCache) serve(steps []worktree.Step) {
 	for i := range steps {
 		s := &steps[i]
 		s.Content = nil
-		if s.To != nil && s.To.Type == tree.Regular {
+		if s.To.IsFile() {
 			if data, ok := c.get(s.To.SHA256); ok {
 				s.Content = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 			}

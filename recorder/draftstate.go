@@ -86,7 +86,7 @@ func (r *Reader) betweenDrafts(ctx context.Context, from, to Point) (out []tree.
 		} else {
 			c.New = e
 		}
-		if known && !sameEntry(c.Old, c.New) {
+		if known && !tree.SameEntry(c.Old, c.New) {
 			out = append(out, c)
 		}
 	}

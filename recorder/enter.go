@@ -135,7 +135,7 @@ func (r *Recorder) dirsLeft(l *layer.Layer, rec *history.Record) (map[tree.Path]
 				break
 			}
 			left[up] = nil
-			if seen, err := files.Look(up); err == nil && isDir(seen) && !told[up] {
+			if seen, err := files.Look(up); err == nil && seen.IsDir() && !told[up] {
 				left[up] = &tree.Entry{Type: tree.Dir, Mode: seen.Mode}
 			}
 		}
@@ -188,7 +188,7 @@ func (r *Recorder) tornIn(l *layer.Layer, rec *history.Record) (torn []tree.Path
 		if errors.As(err, new(*worktree.SpecialError)) && from == files {
 			err = nil // a deletion
 		}
-		if err != nil || !sameEntry(seen, c.New) {
+		if err != nil || !tree.SameEntry(seen, c.New) {
 			torn = append(torn, c.Path)
 		}
 	}
@@ -306,14 +306,14 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	noDir := map[tree.Path]bool{} // that the draft has no directory there, so that nobody has seen what the tree has below
 	for _, c := range before {
 		earlier[c.Path], recorded[c.Path] = c, true
-		noDir[c.Path] = !isDir(c.New)
+		noDir[c.Path] = !c.New.IsDir()
 	}
 	brought, _ := r.broughtBy(was.Draft.By)
 	touched := found.Touched[:0]
 	for _, t := range found.Touched {
 		c, is := earlier[t.Path]
 		switch {
-		case is && brought[t.Path] && !sameEntry(t.New, c.New) && r.has(t.Path, c.New):
+		case is && brought[t.Path] && !tree.SameEntry(t.New, c.New) && r.has(t.Path, c.New):
 			t.Old, t.NoBase = c.New, false // it goes on from what was published
 		case is:
 			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
@@ -321,11 +321,11 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 			if hidden, _ := lowestAbove(noDir, t.Path); hidden || l.Hid(t.Path) {
 				continue // it came into the tree since the run began
 			}
-		case isDir(t.New) && left[t.Path] != nil:
+		case t.New.IsDir() && left[t.Path] != nil:
 			t.Old, t.NoBase = left[t.Path], false
 		}
 		delete(earlier, t.Path)
-		if t.NoBase || !sameEntry(t.Old, t.New) {
+		if t.NoBase || !tree.SameEntry(t.Old, t.New) {
 			touched = append(touched, t)
 		}
 	}
@@ -346,11 +346,7 @@ func (r *Recorder) has(path tree.Path, e *tree.Entry) bool {
 	if errors.As(err, new(*worktree.LinkError)) {
 		return e == nil
 	}
-	return err == nil && sameEntry(now, e)
-}
-
-func sameEntry(a, b *tree.Entry) bool {
-	return a == nil && b == nil || a != nil && b != nil && a.Same(*b)
+	return err == nil && tree.SameEntry(now, e)
 }
 
 // stillBy takes from those that published a part of the draft the records of which some path
@@ -363,7 +359,7 @@ func (r *Recorder) stillBy(d *history.Draft, before, now []tree.Change) error {
 	other := map[tree.Path]bool{}
 	for _, c := range before {
 		n, there := is[c.Path]
-		other[c.Path] = !there || !sameEntry(n.New, c.New)
+		other[c.Path] = !there || !tree.SameEntry(n.New, c.New)
 	}
 	var by []string
 	for _, id := range d.By {

@@ -218,7 +218,7 @@ func (s *stream) to(ctx context.Context, next tree.Hash, rec *history.Record, at
 		return err
 	}
 	for _, c := range changes {
-		if c.New == nil || c.New.Type != tree.Regular {
+		if !c.New.IsFile() {
 			continue
 		}
 		if err := s.blob(c.Path, c.New); err != nil {

@@ -59,7 +59,7 @@ func (u *run) flushRewritten(ctx context.Context, res *capture.Result, changes [
 		for i < len(changes) && changes[i].Path.Compare(was.Path) < 0 {
 			i++
 		}
-		if was.Old != nil && was.Old.Type == tree.Regular && (i == len(changes) || changes[i].Path != was.Path) {
+		if was.Old.IsFile() && (i == len(changes) || changes[i].Path != was.Path) {
 			paths = append(paths, was.Path)
 		}
 	}
@@ -82,25 +82,12 @@ func flushPaths(ctx context.Context, root disk.Dir, files, dirs []tree.Path) err
 		}
 	}
 	errs := sideBySide(ctx, flushers, len(files), func(i int) error {
-		return tree.At(files[i], atPath(root, files[i].Parent(), func(d disk.Dir) error { return flushed(d, files[i].Name()) }))
+		return tree.At(files[i], notThere(disk.InDir(root, string(files[i].Parent()), func(d disk.Dir) error { return flushed(d, files[i].Name()) })))
 	})
 	for _, p := range slices.Sorted(maps.Keys(all)) {
-		errs = append(errs, tree.At(p, atPath(root, p, disk.Dir.Sync)))
+		errs = append(errs, tree.At(p, notThere(disk.InDir(root, string(p), disk.Dir.Sync))))
 	}
 	return cmp.Or(errs...)
-}
-
-// atPath gives do the directory of that path, where it is there.
-func atPath(root disk.Dir, at tree.Path, do func(disk.Dir) error) error {
-	if at == "" {
-		return do(root)
-	}
-	dir, err := disk.OpenPath(root, string(at))
-	if err != nil {
-		return notThere(err)
-	}
-	defer dir.Close()
-	return do(dir)
 }
 
 // flushed flushes a file.

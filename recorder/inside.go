@@ -188,7 +188,7 @@ func differingPaths(was, now []tree.Change) (paths []tree.Path) {
 		sides[c.Path] = c.New
 	}
 	for _, c := range now {
-		if e, both := sides[c.Path]; !both || !sameEntry(e, c.New) {
+		if e, both := sides[c.Path]; !both || !tree.SameEntry(e, c.New) {
 			paths = append(paths, c.Path)
 		}
 		delete(sides, c.Path)

@@ -245,7 +245,7 @@ func (u *run) noteBelow(res *capture.Result) {
 func (u *run) tellBelow() error {
 	var gone []Gone
 	for _, p := range u.below {
-		_, err := statPath(u.r.project.Dir, string(p))
+		_, err := disk.StatPath(u.r.project.Dir, string(p))
 		switch {
 		case isMissing(err) || disk.OtherKind(err):
 			gone = append(gone, Gone{Path: p})
@@ -272,7 +272,7 @@ func (u *run) tellBelow() error {
 // clone or the submodule, without its files.
 func (u *run) tellNewGit() {
 	u.newGit = slices.DeleteFunc(u.newGit, func(p tree.Path) bool {
-		_, err := statPath(u.r.project.Dir, string(p))
+		_, err := disk.StatPath(u.r.project.Dir, string(p))
 		return isMissing(err)
 	})
 	if len(u.newGit) > 0 {
@@ -314,17 +314,6 @@ func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
 	return err == nil && now.SameFile(was), disk.UnlessMissing(err)
 }
 
-// openAt opens a directory of the tree until done.
-func (r *Recorder) openAt(path tree.Path) (dir disk.Dir, done func(), err error) {
-	if path == "" {
-		return r.project.Dir, func() {}, nil
-	}
-	if dir, err = disk.OpenPath(r.project.Dir, string(path)); err != nil {
-		return nil, nil, err
-	}
-	return dir, func() { dir.Close() }, nil
-}
-
 // clearOwn puts aside what was left out and lies in the place of decree's own files
 // now, before these are written again over it.
 func (u *run) clearOwn() error {
@@ -357,12 +346,11 @@ func (u *run) isOwn(at tree.Path) bool {
 
 // bring gives what is at a path in the root its name in the root again.
 func (r *Recorder) bring(at tree.Path, name string) (moved bool, err error) {
-	dir, done, err := r.openAt(at.Parent())
-	if err != nil {
-		return false, err
-	}
-	defer done()
-	return r.tree.Rename(dir, at.Name(), tree.Path(name))
+	err = disk.InDir(r.project.Dir, string(at.Parent()), func(dir disk.Dir) error {
+		moved, err = r.tree.Rename(dir, at.Name(), tree.Path(name))
+		return err
+	})
+	return moved, err
 }
 
 // respell gives an entry of the root that only has another spelling its own again. As its
@@ -403,7 +391,11 @@ func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tr
 	}
 	for len(dirs) > 0 && len(found) < len(gone) {
 		at := dirs[len(dirs)-1]
-		below, err := r.lookIn(at, gone, found)
+		var below []tree.Path
+		err := disk.InDir(r.project.Dir, string(at), func(dir disk.Dir) (err error) {
+			below, err = r.lookIn(dir, at, gone, found)
+			return err
+		})
 		if err != nil && !isMissing(err) && !errors.Is(err, fs.ErrPermission) {
 			return found, err
 		}
@@ -413,12 +405,7 @@ func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tr
 }
 
 // lookIn looks at the entries of one directory, and returns its directories.
-func (r *Recorder) lookIn(at tree.Path, gone []unrecordedEntry, found map[string]tree.Path) (below []tree.Path, err error) {
-	dir, done, err := r.openAt(at)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
+func (r *Recorder) lookIn(dir disk.Dir, at tree.Path, gone []unrecordedEntry, found map[string]tree.Path) (below []tree.Path, err error) {
 	list, err := dir.List()
 	if err != nil {
 		return nil, err
@@ -588,12 +575,9 @@ func (r *Recorder) isStill(l leftNote, at tree.Path, now disk.Info) bool {
 	if l.Born == 0 {
 		return now.Mtime == l.Mtime && now.Size == l.Size
 	}
-	dir, done, err := r.openAt(at.Parent())
-	if err != nil {
-		return false
-	}
-	defer done()
-	return dir.Born(at.Name()) == l.Born
+	born := int64(0)
+	err := disk.InDir(r.project.Dir, string(at.Parent()), func(dir disk.Dir) error { born = dir.Born(at.Name()); return nil })
+	return err == nil && born == l.Born
 }
 
 // renaming is a path in the tree that something has which was left out under its name in the root.

@@ -161,12 +161,11 @@ func (r *Reader) inboxOfSize(size int64) (names []string, err error) {
 
 // smallFile is the content of a file in a directory below the root; nil where there is none that can be read.
 func (r *Reader) smallFile(dir, name string) ([]byte, error) {
-	d, err := disk.OpenPath(r.project.Dir, dir)
 	var data []byte
-	if err == nil {
-		defer d.Close()
+	err := disk.InDir(r.project.Dir, dir, func(d disk.Dir) (err error) {
 		data, err = project.ReadFile(d, name, maxMessage)
-	}
+		return err
+	})
 	if isMissing(err) || disk.OtherKind(err) || barredFile(err) || errors.Is(err, project.ErrTooLarge) {
 		return nil, nil
 	}
@@ -202,7 +201,7 @@ func (r *Reader) WasPublished(rec *history.Record) (bool, error) {
 	brought, _ := r.broughtBy(by)
 	never := func(c tree.Change) bool {
 		has, err := r.tree.Look(c.Path)
-		return !brought[c.Path] && (err != nil || !sameEntry(has, c.New))
+		return !brought[c.Path] && (err != nil || !tree.SameEntry(has, c.New))
 	}
 	return err != nil || !slices.ContainsFunc(all, never), nil //nolint:nilerr // of what cannot be read nothing can be published any more
 }

@@ -161,9 +161,9 @@ func (r *Reader) seenTwice(err error) string {
 		return ""
 	}
 	for place := range r.mounts() {
-		at, err := statPath(r.project.Dir, string(place))
+		at, err := disk.StatPath(r.project.Dir, string(place))
 		for dir := moved.Path.Parent(); err == nil && dir != ""; dir = dir.Parent() {
-			if is, err := statPath(r.project.Dir, string(dir)); err == nil && is.SameFile(at) {
+			if is, err := disk.StatPath(r.project.Dir, string(dir)); err == nil && is.SameFile(at) {
 				return fmt.Sprintf("what is mounted at %s may be a directory of the tree ('mount --bind'), whose files have two paths: 'decree revert REF PATH' with one of the two places takes them back, "+
 					"and as long as .decreeignore has one they are recorded once", tree.Quote(place))
 			}
@@ -196,7 +196,7 @@ func (r *Reader) mountedSince(to *history.Record, target tree.Hash, p *plan.Plan
 
 // isOfTree says whether what is mounted at a place is on the root's own device, as what a container binds there.
 func (r *Reader) isOfTree(place tree.Path) bool {
-	at, err := statPath(r.project.Dir, string(place))
+	at, err := disk.StatPath(r.project.Dir, string(place))
 	root, rerr := r.project.Dir.Self()
 	return err == nil && rerr == nil && at.Dev == root.Dev
 }

@@ -409,7 +409,7 @@ func (r *Recorder) storeStep(x *writeSession, a action, s worktree.Step, cache *
 	if err := r.storeDisplaced(x, s, cache); err != nil {
 		return err
 	}
-	if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == tree.Regular {
+	if a.full == nil && s.Content != nil && s.To.IsFile() {
 		return r.storeContent(x, s.Path, s.To, s.Content, cache)
 	}
 	return r.storeSide(x, s.Path, s.To, s.Content)
@@ -418,7 +418,7 @@ func (r *Recorder) storeStep(x *writeSession, a action, s worktree.Step, cache *
 // storeDisplaced stores what the step takes out of the tree, and holds it for the
 // diff. The tree may have the last copy: what the index says is stored is read first.
 func (r *Recorder) storeDisplaced(x *writeSession, s worktree.Step, cache *contentCache) error {
-	if s.From == nil || s.From.Type != tree.Regular {
+	if !s.From.IsFile() {
 		return nil
 	}
 	inTree := func() (io.ReadCloser, error) {
@@ -445,7 +445,7 @@ func (r *Recorder) storeDisplaced(x *writeSession, s worktree.Step, cache *conte
 }
 
 func (r *Recorder) storeSide(x *writeSession, path tree.Path, e *tree.Entry, content func() (io.ReadCloser, error)) error {
-	if e == nil || e.Type != tree.Regular || x.w.Has(e.SHA256) {
+	if !e.IsFile() || x.w.Has(e.SHA256) {
 		return nil
 	}
 	if content == nil {
@@ -570,7 +570,7 @@ func (r *Reader) PlanDiff(ctx context.Context, w io.Writer, p *plan.Plan) error 
 	for _, s := range steps {
 		c := patch.Change{Path: s.Path, Old: s.From, New: s.To, OldContent: r.contentAt(Point{Now: true}, s.Path, s.From)}
 		switch {
-		case s.To == nil || s.To.Type != tree.Regular:
+		case !s.To.IsFile():
 		case s.Content != nil:
 			c.NewContent = opening(s.Content)
 		default:

@@ -27,7 +27,7 @@ func baseBelow(touched []layer.Touched, recorded map[tree.Path]bool) []layer.Tou
 				continue
 			}
 		}
-		if recorded[t.Path] && !isDir(t.Old) {
+		if recorded[t.Path] && !t.Old.IsDir() {
 			noDir[t.Path] = t.NoBase
 		}
 		out = append(out, t)
@@ -45,13 +45,13 @@ func baseAbove(touched []layer.Touched, recorded map[tree.Path]bool) []layer.Tou
 	}
 	for i, t := range slices.Backward(touched) { // what is below comes first
 		switch {
-		case recorded[t.Path] && t.Old != nil, wasDir[t.Path] && isDir(t.New):
+		case recorded[t.Path] && t.Old != nil, wasDir[t.Path] && t.New.IsDir():
 			for up := t.Path.Parent(); up != "" && !wasDir[up]; up = up.Parent() {
 				if wasDir[up] = true; is[up] {
 					break
 				}
 			}
-		case wasDir[t.Path] && !isDir(t.Old):
+		case wasDir[t.Path] && !t.Old.IsDir():
 			gone[t.Path], touched[i].NoBase = true, true
 		}
 	}
@@ -60,7 +60,7 @@ func baseAbove(touched []layer.Touched, recorded map[tree.Path]bool) []layer.Tou
 			_, below := lowestAbove(gone, t.Path)
 			return below
 		}
-		return wasDir[t.Path] && !isDir(t.Old) && isDir(t.New)
+		return wasDir[t.Path] && !t.Old.IsDir() && t.New.IsDir()
 	})
 }
 
@@ -72,5 +72,3 @@ func lowestAbove(said map[tree.Path]bool, path tree.Path) (is, found bool) {
 	}
 	return is, found
 }
-
-func isDir(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }

@@ -22,10 +22,10 @@ func TestOnOneBase(t *testing.T) {
 		var touched []layer.Touched
 		for _, path := range basePaths {
 			old := now[path]
-			if up := path.Parent(); !sameEntry(base[path], made[path]) && rng.IntN(2) == 0 || recorded[up] && !isDir(base[up]) && base[path] == nil && made[path] != nil {
+			if up := path.Parent(); !tree.SameEntry(base[path], made[path]) && rng.IntN(2) == 0 || recorded[up] && !base[up].IsDir() && base[path] == nil && made[path] != nil {
 				recorded[path], old = true, base[path]
 			}
-			if !sameEntry(old, made[path]) {
+			if !tree.SameEntry(old, made[path]) {
 				touched = append(touched, layer.Touched{Change: tree.Change{Path: path, Old: old, New: made[path]}})
 			}
 		}
@@ -36,14 +36,14 @@ func TestOnOneBase(t *testing.T) {
 			require.Equal(t, made[c.Path], c.New, "seed %d: %s", seed, c.Path)
 			for up := c.Path.Parent(); up != ""; up = up.Parent() {
 				if above, told := is[up]; told {
-					require.True(t, c.Old == nil || isDir(above.Old), "seed %d: %s was below %s", seed, c.Path, up)
-					require.True(t, c.New == nil || isDir(above.New), "seed %d: %s is below %s", seed, c.Path, up)
+					require.True(t, c.Old == nil || above.Old.IsDir(), "seed %d: %s was below %s", seed, c.Path, up)
+					require.True(t, c.New == nil || above.New.IsDir(), "seed %d: %s is below %s", seed, c.Path, up)
 				}
 			}
 		}
 		for _, c := range touched {
 			if _, told := is[c.Path]; !told && c.New != nil {
-				require.True(t, isDir(c.New), "seed %d: %s", seed, c.Path)
+				require.True(t, c.New.IsDir(), "seed %d: %s", seed, c.Path)
 			}
 		}
 	}
@@ -55,7 +55,7 @@ var basePaths = []tree.Path{"a", "a-b", "a/b", "a/b/c", "a/b/c/d", "a/e"}
 func randomTree(rng *rand.Rand) map[tree.Path]*tree.Entry {
 	out := map[tree.Path]*tree.Entry{}
 	for _, path := range basePaths {
-		if up := path.Parent(); up != "" && !isDir(out[up]) {
+		if up := path.Parent(); up != "" && !out[up].IsDir() {
 			continue
 		}
 		switch rng.IntN(5) {

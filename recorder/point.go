@@ -187,7 +187,7 @@ func (r *Reader) rulesAt(p Point) (rules tree.Hash, err error) {
 
 // contentAt gives a file's bytes: from the tree for now, else from the store.
 func (r *Reader) contentAt(p Point, path tree.Path, e *tree.Entry) patch.Content {
-	if e == nil || e.Type != tree.Regular {
+	if !e.IsFile() {
 		return nil
 	}
 	if p.Now && !r.store.Has(e.SHA256) {

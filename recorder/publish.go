@@ -347,7 +347,7 @@ func (r *Recorder) draftAfterPublish(rec *history.Record, src *plan.Source, o Pu
 		if err != nil {
 			has = nil //nolint:nilerr // another kind of thing than the draft has is there
 		}
-		if !sameEntry(has, want) {
+		if !tree.SameEntry(has, want) {
 			d.State = history.DraftPartly
 			break
 		}

@@ -194,3 +194,9 @@ func (r *Reader) note(format string, args ...any) {
 		r.opt.Note(fmt.Sprintf(format, args...))
 	}
 }
+
+// IsThere says whether the tree has a path now, without reading what it is.
+func (r *Reader) IsThere(at tree.Path) bool {
+	_, err := disk.StatPath(r.project.Dir, string(at))
+	return err == nil
+}

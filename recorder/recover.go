@@ -944,20 +944,6 @@ func (r *Recorder) lastOutput(id string) (at int64, said bool) {
 	return log.Mtime, log.Size > 0
 }
 
-// statPath is lstat of a path below root, by handles.
-func statPath(root disk.Dir, path string) (disk.Info, error) {
-	dir, rest, found := strings.Cut(path, "/")
-	if !found {
-		return root.Stat(path)
-	}
-	sub, err := root.OpenDir(dir)
-	if err != nil {
-		return disk.Info{}, err
-	}
-	defer sub.Close()
-	return statPath(sub, rest)
-}
-
 // runs writes damaged run directories again from the store's copies, and those of the
 // newest record and of what was recorded beside it, which a death or an error between the
 // line in the log and the rename leaves out. Others that are missing a person has deleted.

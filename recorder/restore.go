@@ -231,7 +231,7 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 			}
 			continue
 		}
-		if c.Old != nil && c.New != nil && c.New.Type == tree.Dir && c.Old.Type != tree.Dir {
+		if c.Old != nil && c.New.IsDir() && c.Old.Type != tree.Dir {
 			lastFile = c.Path
 		}
 		if c.Old == nil {
@@ -355,7 +355,7 @@ func (r *Recorder) verifyContents(ctx context.Context, p *plan.Plan, cache *cont
 	errs := inParallel(ctx, len(p.Steps), func(i int) error {
 		s := p.Steps[i]
 		r.progress(Progress{Phase: "checking", Done: done.Add(1) - 1, Total: int64(len(p.Steps))})
-		if s.To == nil || s.To.Type != tree.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
+		if !s.To.IsFile() || s.From != nil && s.From.SHA256 == s.To.SHA256 {
 			return nil
 		}
 		if err := r.verifyContent(s, cache); err != nil {

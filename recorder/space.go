@@ -371,7 +371,7 @@ func (r *Reader) LargestCopy(full error) (largest string, size int64) {
 			continue
 		}
 		for _, f := range files {
-			info, err := statPath(dir, f.Name)
+			info, err := disk.StatPath(dir, f.Name)
 			if err == nil && info.Size > size && r.store.Has(f.SHA256) {
 				largest, size = path.Join(dir.Path(), f.Name), info.Size
 			}

@@ -140,7 +140,7 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string, 
 	}
 	out := &MoveResult{}
 	changes = slices.DeleteFunc(changes, func(c tree.Change) bool {
-		return len(apart) > 0 && c.Path.Within(apart...) || c.Old != nil && c.Old.Type == tree.Regular && out.noteIfLost(r, c.Path, c.Old.SHA256)
+		return len(apart) > 0 && c.Path.Within(apart...) || c.Old.IsFile() && out.noteIfLost(r, c.Path, c.Old.SHA256)
 	})
 	p, err := plan.ForChanges(ctx, r.tree, changes, true)
 	if err != nil {

@@ -77,8 +77,14 @@ type Entry struct {
 	Owner  Owner
 }
 
+// IsFile reports whether e is a regular file.
+func (e *Entry) IsFile() bool { return e != nil && e.Type == Regular }
+
+// IsDir reports whether e is a directory.
+func (e *Entry) IsDir() bool { return e != nil && e.Type == Dir }
+
 // Special reports whether e is a file that runs with its owner's or group's rights.
-func (e *Entry) Special() bool { return e != nil && e.Type == Regular && e.Mode&SpecialBits != 0 }
+func (e *Entry) Special() bool { return e.IsFile() && e.Mode&SpecialBits != 0 }
 
 // GroupOnly are the rights, among the group's bits of the mode of a file or a directory, that others do not have.
 func (e *Entry) GroupOnly() uint32 {
@@ -92,7 +98,7 @@ func (e *Entry) GroupOnly() uint32 {
 func (e *Entry) MayOwn() bool { return e.Special() || e.GivesGroup() || e.GroupOnly() != 0 }
 
 // GivesGroup reports whether e is a directory whose group is that of what is made in it.
-func (e *Entry) GivesGroup() bool { return e != nil && e.Type == Dir && e.Mode&SpecialBits != 0 }
+func (e *Entry) GivesGroup() bool { return e.IsDir() && e.Mode&SpecialBits != 0 }
 
 // Same reports whether e and o are the same state of a path: type, hash and size are
 // equal, and the mode too, except for symlinks, whose mode is never compared. Owners are
@@ -101,6 +107,14 @@ func (e Entry) Same(o Entry) bool {
 	return e.Type == o.Type && e.SHA256 == o.SHA256 && e.Size == o.Size &&
 		(e.Mode == o.Mode || e.Type == Symlink) &&
 		(e.Owner == o.Owner || !e.Owner.Known || !o.Owner.Known || !e.Special())
+}
+
+// SameEntry is Same of two states of a path, of which nil is that nothing is there.
+func SameEntry(a, b *Entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Same(*b)
 }
 
 // FormatMode returns mode as manifest.json and changes.diff write it: the bits of 07777 in

@@ -90,7 +90,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := s.frame(r, out.Shown, "")
-	out.There = isThere(rec, at)
+	out.There = rec.IsThere(at)
 	begun := false
 	begin := func() bool {
 		begun = begun || s.begin(w, http.StatusOK, "file-begin", f, out)
@@ -132,22 +132,6 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 		s.blame(w, r, rec, at)
 	}
 	s.end(w, "end", f, nil)
-}
-
-// isThere says whether the tree has a path now, without reading what it is.
-func isThere(rec *recorder.Reader, at tree.Path) bool {
-	names := strings.Split(string(at), "/")
-	dir := rec.Project().Dir
-	for _, name := range names[:len(names)-1] {
-		below, err := dir.OpenDir(name)
-		if err != nil {
-			return false
-		}
-		defer below.Close()
-		dir = below
-	}
-	_, err := dir.Stat(names[len(names)-1])
-	return err == nil
 }
 
 // mustExist refuses a path that no record has changed and the newest tree does not have.

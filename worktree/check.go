@@ -257,7 +257,7 @@ func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 	}
 	if p != nil {
 		if s.To != nil && p.at != p.path {
-			if above := x.steps.find(p.path); above == nil || !isDir(above.To) {
+			if above := x.steps.find(p.path); above == nil || !above.To.IsDir() {
 				return "its directory is missing", nil
 			}
 		}
@@ -294,7 +294,7 @@ func (x *txn) placeSlots(s *step, p *parent) {
 	}
 	at := p.at
 	for at != "" {
-		if above := x.steps.find(at); above == nil || isDir(above.To) {
+		if above := x.steps.find(at); above == nil || above.To.IsDir() {
 			break
 		}
 		at = at.Parent()

@@ -59,7 +59,7 @@ func (x *txn) loosenOne(s *step) error {
 // ownMode says whether a directory's mode is one that the transaction found or
 // gave; every kind but chmodDir may have made the directory, forth or back.
 func (s *step) ownMode(mode uint32) bool {
-	return isDir(s.From) && loosely(mode, s.From.Mode) || isDir(s.To) && loosely(mode, s.To.Mode) ||
+	return s.From.IsDir() && loosely(mode, s.From.Mode) || s.To.IsDir() && loosely(mode, s.To.Mode) ||
 		s.kind != chmodDir && mode == newDirMode
 }
 
@@ -95,7 +95,7 @@ func (s *step) mode(want wanted) (uint32, bool) {
 	if s.left != "" {
 		return 0, false
 	}
-	if e := want(s); isDir(e) {
+	if e := want(s); e.IsDir() {
 		return e.Mode, true
 	}
 	if s.stayed {
@@ -149,7 +149,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return err // the verification finds what is missing
 	}
 	defer d.release()
-	if e := want(s); isDir(e) && s.kind != chmodDir {
+	if e := want(s); e.IsDir() && s.kind != chmodDir {
 		if mode, err = x.groupMode(e, slots{Dir: d}, s.Path.Name()); err != nil {
 			return err
 		}

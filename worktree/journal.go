@@ -360,7 +360,7 @@ func (r *journalReader) journal() *Journal {
 		if r.fault == "" {
 			r.check(checkStep(&s, true))
 		}
-		if r.fault == "" && same(s.From, s.To) && !isDir(s.From) {
+		if r.fault == "" && tree.SameEntry(s.From, s.To) && !s.From.IsDir() {
 			r.bad("a step that changes nothing")
 		}
 		if r.fault != "" {
@@ -666,7 +666,7 @@ func (x *txn) lacking(d disk.Dir, prefix string, any bool) (bool, error) {
 			continue
 		}
 		have, err := entryAt(d, e.Name, true)
-		if any || err != nil || have.entry != nil && have.entry.Type == tree.Regular && (x.t.opt.Store == nil || !x.t.opt.Store.Has(have.entry.SHA256)) {
+		if any || err != nil || have.entry.IsFile() && (x.t.opt.Store == nil || !x.t.opt.Store.Has(have.entry.SHA256)) {
 			return true, nil //nolint:nilerr // what cannot be read may be the only copy
 		}
 	}

@@ -36,8 +36,8 @@ func TestJournalRoundTrip(t *testing.T) {
 	require.Len(t, have, want.n)
 	for s := range want.all() {
 		require.Equal(t, s.Path, have[s.n].Path)
-		require.True(t, same(s.From, have[s.n].From))
-		require.True(t, same(s.To, have[s.n].To))
+		require.True(t, tree.SameEntry(s.From, have[s.n].From))
+		require.True(t, tree.SameEntry(s.To, have[s.n].To))
 	}
 }
 

@@ -154,7 +154,7 @@ func TestDirectoriesThatMayStay(t *testing.T) {
 	_, err := r.move(plan)
 	require.ErrorContains(t, err, "the directory holds other files that must stay (1, such as __pycache__)")
 	for i := range plan {
-		plan[i].MayStay = isDir(plan[i].From)
+		plan[i].MayStay = plan[i].From.IsDir()
 	}
 	out, err := r.move(plan)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestNothingStaysBelowAFile(t *testing.T) {
 	r := newRig(t, tree)
 	plan := steps(was.with(files{"other": file("o")}), files{"p": file("f"), "other": file("n")})
 	for i := range plan {
-		plan[i].MayStay = isDir(plan[i].From) && plan[i].To == nil
+		plan[i].MayStay = plan[i].From.IsDir() && plan[i].To == nil
 	}
 	_, err := r.move(plan)
 	require.EqualError(t, err, "p/q/r: the directory holds other files that must stay (1, such as ignored) (check); nothing was changed")

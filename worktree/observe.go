@@ -161,8 +161,8 @@ func (x *txn) withoutTorn(s *step, have state) (state, error) {
 // parts of it are zeros. The store has it whole, and in a slot like this nobody's edit is lost.
 func (x *txn) torn(s *step, d disk.Dir, name string, have state) bool {
 	from, in := s.From, have.entry
-	if x.live || x.t.opt.Store == nil || from == nil || from.Type != tree.Regular ||
-		in == nil || in.Type != tree.Regular || in.Size > from.Size || in.SHA256 == from.SHA256 {
+	if x.live || x.t.opt.Store == nil || !from.IsFile() ||
+		!in.IsFile() || in.Size > from.Size || in.SHA256 == from.SHA256 {
 		return false
 	}
 	whole, _, err := x.t.opt.Store.Open(from.SHA256)
@@ -225,7 +225,7 @@ func (s *step) relockIn(d disk.Dir, name string, have state) (state, error) {
 // closedMode returns the mode that a file of the step has when nobody is just
 // opening it, and whether that is another than it has.
 func (s *step) closedMode(have state) (uint32, bool) {
-	if have.entry == nil || have.entry.Type != tree.Regular || have.is(s.From) || have.is(s.To) {
+	if !have.entry.IsFile() || have.is(s.From) || have.is(s.To) {
 		return 0, false
 	}
 	for _, e := range [...]*tree.Entry{s.From, s.To} {
@@ -249,7 +249,7 @@ func (s *step) whatAt(have state) what {
 		return nothing
 	case have.special:
 		return other
-	case isDir(have.entry):
+	case have.entry.IsDir():
 		switch {
 		case !s.ownMode(have.entry.Mode):
 			return other

@@ -27,7 +27,7 @@ func (t *Tree) Rights(steps []Step) (map[tree.Path]string, error) {
 	can := map[tree.Owner]bool{}
 	for i := range steps {
 		s := &steps[i]
-		if !s.To.MayOwn() || same(s.From, s.To) && s.From.Owner.Known {
+		if !s.To.MayOwn() || tree.SameEntry(s.From, s.To) && s.From.Owner.Known {
 			continue
 		}
 		// Who has lost set-user-ID is asked about his group, too.

@@ -84,7 +84,7 @@ func TestAnotherSpellingHoldsMore(t *testing.T) {
 		m.FoldCase = folds
 		list := steps(was, will)
 		for i := range list {
-			list[i].MayStay = list[i].To == nil && isDir(list[i].From)
+			list[i].MayStay = list[i].To == nil && list[i].From.IsDir()
 		}
 		_, err := r.move(list)
 		if !folds {

@@ -171,7 +171,7 @@ func (x *txn) checkModes() error {
 	}
 	for _, n := range x.steps.picked((*facts).ofDir) {
 		s := x.steps.at(int(n))
-		if !isDir(s.To) {
+		if !s.To.IsDir() {
 			continue
 		}
 		if err := keepsMode(s, s.To.Mode, x.dirMode); err != nil {
@@ -439,7 +439,7 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 	if s.To.Special() && !(kept && s.To.Owner.Known) {
 		return &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given to a file of another owner", s.To.Mode)}}}
 	}
-	if s.From != nil && s.From.Type == tree.Regular {
+	if s.From.IsFile() {
 		if err := x.giveXattrs(s, p, f); err != nil {
 			return err
 		}

@@ -65,19 +65,19 @@ const (
 
 func kindOf(from, to *tree.Entry) kind {
 	switch {
-	case from == nil && isDir(to):
+	case from == nil && to.IsDir():
 		return mkdir
 	case from == nil:
 		return create
-	case to == nil && isDir(from):
+	case to == nil && from.IsDir():
 		return rmdir
 	case to == nil:
 		return remove
-	case isDir(from) && isDir(to):
+	case from.IsDir() && to.IsDir():
 		return chmodDir
-	case isDir(from):
+	case from.IsDir():
 		return dirToFile
-	case isDir(to):
+	case to.IsDir():
 		return fileToDir
 	case from.Type == tree.Regular && to.Type == tree.Regular && from.SHA256 == to.SHA256 && from.Size == to.Size &&
 		!losesList(from, to) && (from.Owner == to.Owner || !from.Owner.Known || !to.Owner.Known):
@@ -96,15 +96,6 @@ func unlisted(e *tree.Entry) bool { return e.GroupOnly() != 0 && !hasList(e) }
 
 // hasList says whether an access control list is known to say what the bits of a file's group mean.
 func hasList(e *tree.Entry) bool { return e != nil && e.Owner.Known && e.Owner.GID == disk.NoGroup }
-
-func same(a, b *tree.Entry) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Same(*b)
-}
-
-func isDir(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
 
 // step is a Step on its way.
 type step struct {
@@ -233,7 +224,7 @@ func prepare(in []Step) (*stepList, error) {
 		if err := checkStep(&s, false); err != nil {
 			return nil, err
 		}
-		if !same(s.From, s.To) {
+		if !tree.SameEntry(s.From, s.To) {
 			out.add(&s)
 		}
 	}
@@ -256,7 +247,7 @@ func checkStep(s *Step, journal bool) error {
 		return nil // dropped below: absent stays absent
 	case s.From == nil && s.To == nil:
 		return &PlanError{s.Path, "neither old nor new state"}
-	case s.MayStay && (!isDir(s.From) || s.To != nil):
+	case s.MayStay && (!s.From.IsDir() || s.To != nil):
 		return &PlanError{s.Path, "may stay, but is not the removal of a directory"}
 	}
 	return nil
@@ -320,7 +311,7 @@ func checkTree(steps *stepList) error {
 			if s.Path[len(above.Path)] != '/' {
 				continue
 			}
-			if s.From != nil && !isDir(above.From) || s.To != nil && !isDir(above.To) {
+			if s.From != nil && !above.From.IsDir() || s.To != nil && !above.To.IsDir() {
 				return &PlanError{s.Path, tree.Quote(above.Path) + " above it is not a directory"}
 			}
 			s.under = above.under || above.kind == dirToFile

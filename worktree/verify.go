@@ -27,7 +27,7 @@ func (x *txn) compare(s *step, have state, want *tree.Entry) error {
 	switch {
 	case have.is(want):
 		return nil
-	case isDir(have.entry) && (s.stayed || isDir(want) && x.hides(want.Mode)):
+	case have.entry.IsDir() && (s.stayed || want.IsDir() && x.hides(want.Mode)):
 		return nil
 	case have.entry != nil && want != nil && have.entry.Type == tree.Regular && want.Type == tree.Regular && have.entry.SHA256 != want.SHA256:
 		return &MismatchError{Path: s.Path, Want: want.SHA256, Have: have.entry.SHA256}
