@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"hash/crc32"
 	"io"
 	"maps"
 	"slices"
-
-	"decree/disk"
 )
 
 // CompactOptions say what is worth rewriting.
@@ -56,6 +53,12 @@ func (s *Store) Compact(ctx context.Context, live func(Hash) bool, o CompactOpti
 		return res, err
 	}
 	c := &compaction{s: s, w: w, live: live, o: o, res: &res, parts: map[Hash]struct{}{}}
+	c.copy = blockCopy{
+		size:   s.o.BlockSize,
+		wanted: func(m *member, at place) bool { return c.alive(m.hash, at) && c.current(m, at) },
+		whole:  func(block []byte, head blockHead, members []member) error { return w.append(block, nil, head, members) },
+		mixed:  w.write,
+	}
 	if err := c.mark(); err != nil {
 		return res, err
 	}
@@ -86,9 +89,7 @@ type compaction struct {
 	going []going
 	moved table
 
-	buf     []byte
-	raw     []byte // living objects of mixed blocks
-	members []member
+	copy blockCopy // of what lives
 }
 
 // going is a pack to be rewritten or dropped.
@@ -187,7 +188,7 @@ func (c *compaction) replace(ctx context.Context, g going) error {
 	}
 	err := c.copyPack(ctx, g.seq)
 	if err == nil {
-		err = c.spill()
+		err = c.copy.spill()
 	}
 	if errors.Is(err, errKeep) {
 		c.res.Kept = append(c.res.Kept, packName(g.seq))
@@ -236,9 +237,6 @@ func (c *compaction) note(members []member, seq, off uint32) {
 	}
 }
 
-// errKeep says that a pack's blocks are not as their headers promised.
-var errKeep = errors.New("damaged")
-
 // copyPack copies what lives in a pack behind all packs.
 func (c *compaction) copyPack(ctx context.Context, seq uint32) error {
 	f, err := c.s.packs.Open(packName(seq))
@@ -250,70 +248,10 @@ func (c *compaction) copyPack(ctx context.Context, seq uint32) error {
 	if err != nil {
 		return err
 	}
-	res, err := scanPack(ctx, f, packStart, st.Size, st.Size, func(b *found) error { return c.copyBlock(f, seq, b) })
+	res, err := scanPack(ctx, f, packStart, st.Size, st.Size, func(b *found) error { return c.copy.block(f, seq, b) })
 	if err == nil && len(res.wounds) > 0 {
 		err = errKeep
 	}
-	return err
-}
-
-// copyBlock copies a block as it is when all of it lives, else its living
-// objects, gathered with those of other blocks.
-func (c *compaction) copyBlock(f disk.File, seq uint32, b *found) error {
-	keep := make([]bool, len(b.members))
-	n := 0
-	for i := range b.members {
-		if m, at := &b.members[i], (place{seq, uint32(b.off), uint16(i)}); c.alive(m.hash, at) && c.current(m, at) {
-			keep[i] = true
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	c.buf = grown(c.buf, int(b.head.length()))
-	if _, err := f.ReadAt(c.buf, b.off); unreadable(err) {
-		return errKeep
-	} else if err != nil {
-		return err
-	}
-	payload := c.buf[b.head.header:]
-	if crc32.Checksum(payload, castagnoli) != b.head.payloadSum {
-		return errKeep
-	}
-	if n == len(keep) {
-		return c.w.append(c.buf, nil, b.head, b.members)
-	}
-	raw := rawBuffer(int(b.head.raw))
-	defer freeRaw(raw)
-	if expand(raw, payload, b.head.method) != nil {
-		return errKeep
-	}
-	rest := raw
-	for i := range b.members {
-		m := b.members[i]
-		data := rest[:m.length]
-		rest = rest[m.length:]
-		if !keep[i] {
-			continue
-		}
-		if len(c.raw) > 0 && len(c.raw)+len(data) > c.s.o.BlockSize || len(c.members) == maxEntries {
-			if err := c.spill(); err != nil {
-				return err
-			}
-		}
-		c.raw, c.members = append(c.raw, data...), append(c.members, m)
-	}
-	return nil
-}
-
-// spill writes the gathered objects.
-func (c *compaction) spill() error {
-	if len(c.members) == 0 {
-		return nil
-	}
-	err := c.w.write(c.raw, c.members)
-	c.raw, c.members = c.raw[:0], c.members[:0]
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"math"
@@ -118,10 +117,20 @@ func (s *Store) CopyPacks(ctx context.Context, left *Numbers, sink PackSink) err
 	if sink.Size <= 0 {
 		sink.Size = 32 << 20
 	}
-	c := &packCopy{s: s, left: left, sink: sink, coder: newCoder(s.o.BlockSize)}
+	c := &packCopy{s: s, left: left, sink: sink}
+	coder := newCoder(s.o.BlockSize)
+	c.copy = blockCopy{
+		size:   s.o.BlockSize,
+		wanted: c.wanted,
+		whole:  func(block []byte, head blockHead, members []member) error { return c.write(block, nil, head, members) },
+		mixed: func(raw []byte, members []member) error {
+			head, payload := coder.encode(raw, members)
+			return c.write(coder.out, payload, head, members)
+		},
+	}
 	err := c.all(ctx)
 	if err == nil {
-		err = c.spill()
+		err = c.copy.spill()
 	}
 	if err == nil {
 		err = c.end()
@@ -170,18 +179,15 @@ func (s *Store) misses(h Hash, lost *Numbers) bool {
 
 // packCopy is a CopyPacks in work.
 type packCopy struct {
-	s     *Store
-	left  *Numbers
-	sink  PackSink
-	coder *coder
+	s    *Store
+	left *Numbers
+	sink PackSink
 
 	to      io.Writer // nil between packs
 	off     int64     // in the pack
 	headers []byte
 
-	buf     []byte
-	raw     []byte // wanted objects of mixed blocks
-	members []member
+	copy blockCopy
 }
 
 func (c *packCopy) all(ctx context.Context) error {
@@ -194,7 +200,7 @@ func (c *packCopy) all(ctx context.Context) error {
 }
 
 func (c *packCopy) pack(ctx context.Context, seq uint32, f disk.File) error {
-	if c.left.Len() == 0 {
+	if c.left.Len() == len(c.copy.members) {
 		return nil
 	}
 	st, err := f.Stat()
@@ -204,37 +210,13 @@ func (c *packCopy) pack(ctx context.Context, seq uint32, f disk.File) error {
 	var failed error
 	_, err = outlineOf(ctx, f, st.Size, func(b *found) {
 		if failed == nil {
-			failed = c.block(f, seq, b)
+			failed = c.copy.block(f, seq, b)
+		}
+		if errors.Is(failed, errKeep) {
+			failed = nil // its objects stay in left
 		}
 	})
 	return errors.Join(failed, err)
-}
-
-// block copies what is wanted of a block.
-func (c *packCopy) block(f disk.File, seq uint32, b *found) error {
-	n := 0
-	for i := range b.members {
-		if c.wanted(&b.members[i], place{seq, uint32(b.off), uint16(i)}) {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	c.buf = grown(c.buf, int(b.head.length()))
-	if _, err := f.ReadAt(c.buf, b.off); unreadable(err) {
-		return nil // as where it is damaged: its objects stay in left
-	} else if err != nil {
-		return err
-	}
-	payload := c.buf[b.head.header:]
-	if crc32.Checksum(payload, castagnoli) != b.head.payloadSum {
-		return nil // its objects stay in left
-	}
-	if n == len(b.members) {
-		return c.write(c.buf, nil, b.head, b.members)
-	}
-	return c.gather(payload, seq, b)
 }
 
 // wanted says whether an object is to be copied from this place.
@@ -246,42 +228,6 @@ func (c *packCopy) wanted(m *member, at place) bool {
 	defer c.s.mu.RUnlock()
 	e, ok, err := c.s.get(&m.hash)
 	return err == nil && ok && e.place == at
-}
-
-// gather keeps the wanted objects of a mixed block for a block of their own kind.
-func (c *packCopy) gather(payload []byte, seq uint32, b *found) error {
-	raw := rawBuffer(int(b.head.raw))
-	defer freeRaw(raw)
-	if expand(raw, payload, b.head.method) != nil {
-		return nil
-	}
-	rest := raw
-	for i := range b.members {
-		m := b.members[i]
-		data := rest[:m.length]
-		rest = rest[m.length:]
-		if !c.wanted(&m, place{seq, uint32(b.off), uint16(i)}) {
-			continue
-		}
-		if len(c.raw) > 0 && len(c.raw)+len(data) > c.s.o.BlockSize || len(c.members) == maxEntries {
-			if err := c.spill(); err != nil {
-				return err
-			}
-		}
-		c.raw, c.members = append(c.raw, data...), append(c.members, m)
-		c.left.Set(m.hash, 0)
-	}
-	return nil
-}
-
-func (c *packCopy) spill() error {
-	if len(c.members) == 0 {
-		return nil
-	}
-	head, payload := c.coder.encode(c.raw, c.members)
-	err := c.write(c.coder.out, payload, head, c.members)
-	c.raw, c.members = c.raw[:0], c.members[:0]
-	return err
 }
 
 // write appends a block: its header and, but for what is in payload, the payload.
