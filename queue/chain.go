@@ -111,11 +111,8 @@ func takeChain(p *project.Project, chain string) (bool, error) {
 // isThere says whether there is a file in the inbox (""), in done or in dead.
 func isThere(p *project.Project, where, name string) (bool, error) {
 	dir, err := openInbox(p.Dir, where)
-	if isMissing(err) || ofFile(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, unlessNoFile(err)
 	}
 	defer dir.Close()
 	return disk.Has(dir, name)

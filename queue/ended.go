@@ -39,11 +39,8 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 // the message would count as the one that has ended.
 func (q *Queue) EndDead(ctx context.Context, wait time.Duration, name string) error {
 	dead, err := openInbox(q.project().Dir, deadName)
-	if isMissing(err) || ofFile(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return unlessNoFile(err)
 	}
 	defer dead.Close()
 	s, err := readState(q.project().Store)

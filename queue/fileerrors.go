@@ -17,15 +17,15 @@ import (
 // done. Every other error (a full disk, one that fails, no descriptor left) is
 // decree's own, and no message is put aside for it.
 func ofFile(err error) bool {
-	for _, kind := range []error{
-		fs.ErrPermission, project.ErrTooLarge, disk.ErrNotRegular,
-		syscall.ELOOP, syscall.ENOTDIR, syscall.EISDIR, syscall.ENXIO, syscall.ENAMETOOLONG,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, project.ErrTooLarge) || errors.Is(err, syscall.ENAMETOOLONG) || disk.OtherKind(err)
+}
+
+// unlessNoFile is nil where there is no file that can be used, and err else.
+func unlessNoFile(err error) error {
+	if isMissing(err) || ofFile(err) {
+		return nil
 	}
-	return false
+	return err
 }
 
 // unusable makes an error about a file that a message needs the message's own.

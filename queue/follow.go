@@ -203,7 +203,7 @@ func (q *job) join(d *dirs, f *followUp) (string, error) {
 func (q *job) isFree(d *dirs, name string) (bool, error) {
 	id := strings.TrimSuffix(name, suffix)
 	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
-		if there, err := isTaken(dir, id, suffix); there || err != nil {
+		if there, err := disk.Has(dir, name); there || err != nil {
 			return false, err
 		}
 	}

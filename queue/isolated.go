@@ -401,10 +401,7 @@ func (q *job) openTakenOver(id string) (disk.Dir, error) {
 		defer run.Close()
 		dir, err = disk.OpenPath(run, project.LayerInbox)
 	}
-	if isMissing(err) || ofFile(err) {
-		return nil, nil
-	}
-	return dir, err
+	return dir, unlessNoFile(err)
 }
 
 // notDead takes the messages that from/name is, queued again by a routine in its layer, out of dead, where

@@ -129,11 +129,8 @@ func passOnInner(rec *recorder.Recorder, of *history.Record) error {
 // layer's inbox lies there.
 func Unsent(rec *recorder.Recorder, id string) (names []string, err error) {
 	outbox, err := openOutbox(rec, id)
-	if isMissing(err) || ofFile(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, unlessNoFile(err)
 	}
 	defer outbox.Close()
 	list, err := messagesIn(outbox)

@@ -78,10 +78,7 @@ func (q *job) cleanSpecs() error {
 		defer dir.Close()
 		err = clean(dir, specDrafts.MatchString, nil)
 	}
-	if isMissing(err) || ofFile(err) {
-		return nil
-	}
-	return err
+	return unlessNoFile(err)
 }
 
 // processed are the names in processed-spec.md: one a line, with or without a

@@ -86,11 +86,8 @@ func (q *job) takenBack(d *dirs) error {
 
 func (q *job) takenBackFrom(d *dirs, in string) error {
 	dir, err := d.inbox.OpenDir(in)
-	if isMissing(err) || ofFile(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return unlessNoFile(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()

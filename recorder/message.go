@@ -140,11 +140,8 @@ func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
 // inboxOfSize are the messages of a size that wait.
 func (r *Reader) inboxOfSize(size int64) (names []string, err error) {
 	dir, err := disk.OpenPath(r.project.Dir, inbox)
-	if isMissing(err) || disk.OtherKind(err) || barredFile(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, notThere(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()
@@ -166,10 +163,13 @@ func (r *Reader) smallFile(dir, name string) ([]byte, error) {
 		data, err = project.ReadFile(d, name, maxMessage)
 		return err
 	})
-	if isMissing(err) || disk.OtherKind(err) || barredFile(err) || errors.Is(err, project.ErrTooLarge) {
+	if errors.Is(err, project.ErrTooLarge) {
 		return nil, nil
 	}
-	return data, err
+	if err != nil {
+		return nil, notThere(err)
+	}
+	return data, nil
 }
 
 // refuseWaiting refuses a publish beside which a message would do the draft's work once more.

@@ -629,10 +629,7 @@ func (r *Recorder) eachOwnOrDone(look func(dir disk.Dir, name, at string, info d
 		err = eachOwn(done, project.DoneDir+"/", allOf, look)
 		done.Close()
 	}
-	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	return err
+	return notThere(err)
 }
 
 // goneWhileItRan takes apart what is missing after a run whose end nobody saw: what
