@@ -435,12 +435,16 @@ func (r *Recorder) beyond(t *openTurn, c tree.Change, o *attribution, known *rec
 		}
 		first, changed = firstChange{w.turn.Record, old}, true
 	}
-	switch {
-	case !changed:
+	if !changed {
 		return &c, nil
-	case history.Compare(first.by, t.Record) > 0 && !tree.SameEntry(c.Old, first.old):
+	}
+	before := history.Compare(first.by, t.Record) > 0 && !tree.SameEntry(c.Old, first.old)
+	switch after := !tree.SameEntry(left, c.New); {
+	case before && after:
+		return &c, nil
+	case before:
 		return &tree.Change{Path: c.Path, Old: c.Old, New: first.old}, nil
-	case !tree.SameEntry(left, c.New):
+	case after:
 		return &tree.Change{Path: c.Path, Old: left, New: c.New}, nil
 	}
 	return nil, nil

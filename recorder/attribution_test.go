@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -241,6 +242,30 @@ func TestEditedBetweenTwoEnds(t *testing.T) {
 		require.Empty(t, a.found(a.checkpoint().ID))
 		a.requireSound()
 	}
+}
+
+// What the user edits before the tool of another turn, and again after that has ended, is told whole.
+func TestEditedOnBothSidesOfAnotherTurn(t *testing.T) {
+	a := newAgents(t)
+	a.write("f", "one\n")
+	first, second := event("a", 7), event("b", 8)
+	turn := a.prompt(first, "work").ID
+	a.write("f", "two\n")
+	a.prompt(second, "work")
+	a.tool(second, "edit", "f")
+	a.write("f", "three\n")
+	a.end(second)
+	a.write("f", "four\n")
+	a.tool(first, "edit", "g")
+	a.end(first)
+	r := a.open()
+	defer r.Close()
+	f, err := r.History().OpenPlain(turn, history.OutsideFile)
+	require.NoError(t, err)
+	defer f.Close()
+	diff, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Contains(t, string(diff), "-one\n+four\n")
 }
 
 // What a turn's command changed before the prompt of another turn, whose tool then names the same path, is in the first one's record, as shared,

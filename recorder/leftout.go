@@ -613,8 +613,13 @@ func (r *Recorder) leaveRenamed(recs []*history.Record, p *plan.Plan) (notes []s
 			if _, err := r.project.Dir.Stat(l.name()); isMissing(err) {
 				note += fmt.Sprintf("; 'mv %s %s' gives it its name again", tree.ShellWord(string(at)), tree.ShellWord(l.name()))
 			}
-			if slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return within(s) && s.To != nil }) {
-				note += fmt.Sprintf("; once it is moved away, 'decree restore %s %s' brings what was there before", rec.ID, tree.ShellWord(string(at)))
+			was := slices.IndexFunc(p.Steps, func(s worktree.Step) bool { return s.To != nil && (within(s) || at.Below(s.Path) && !s.To.IsDir()) })
+			if was >= 0 {
+				path := at
+				if at.Below(p.Steps[was].Path) {
+					path = p.Steps[was].Path
+				}
+				note += fmt.Sprintf("; once it is moved away, 'decree restore %s %s' brings what was there before", rec.ID, tree.ShellWord(string(path)))
 			}
 			notes = append(notes, note)
 		}

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,11 +99,11 @@ func (u *run) mendOthers() error {
 		u.say("written again, and perhaps not in the commit that git has gone to: %s; then delete them, as git will not write over them", some(ownNames(ours)))
 	}
 	if !now.SameFile(u.runs) {
-		if err := u.r.noteBorn(); err != nil {
+		if err := u.r.noteBorn(u.born); err != nil {
 			return err
 		}
 	}
-	u.runs = now // not before: what failed is tried again
+	u.runs, u.born = now, u.r.decreeBorn() // not before: what failed is tried again
 	return nil
 }
 
@@ -132,7 +133,7 @@ func (r *Recorder) bringDeleted(o *history.Opened) (words []string, err error) {
 		if words, err = r.bringOthers(o); err != nil {
 			return err
 		}
-		return r.noteBorn()
+		return r.noteBorn(noteOf(o).Born)
 	})
 	return words, err
 }
@@ -145,8 +146,12 @@ func (r *Recorder) bringOthers(o *history.Opened) (words []string, err error) {
 	if turn {
 		if born := noteOf(o).Born; born != 0 && born != r.decreeBorn() {
 			swept = true
-			if o, err = r.newestTurn(o); err != nil {
+			turns, err := r.turnsSince(born)
+			if err != nil {
 				return words, err
+			}
+			if len(turns) > 0 { // the one that began last knows best what .decree held
+				o = turns[len(turns)-1].Opened
 			}
 		}
 	}
@@ -240,30 +245,26 @@ func (r *Recorder) decreeBorn() int64 {
 	return max(r.project.Dir.Born(".decree"), r.project.Decree.Born("runs"))
 }
 
-// noteBorn has the open turns know that what was swept away until now is written again: what is deleted from now on is deleted by itself.
-func (r *Recorder) noteBorn() error {
+// noteBorn has the open turns that noted .decree as it was know that what was swept away until now is written again: what is deleted from now
+// on is deleted by itself.
+func (r *Recorder) noteBorn(was int64) error {
 	born := r.decreeBorn()
-	turns, err := r.openTurns()
+	if was == 0 || was == born {
+		return nil
+	}
+	turns, err := r.turnsSince(was)
 	for _, t := range turns {
-		if err != nil || t.note.Born == born {
-			continue
-		}
 		t.note.Born = born
-		var raw json.RawMessage
-		if raw, err = json.Marshal(t.note); err == nil {
-			err = r.saveExtra(t.Opened, t.Record, extraTurn, raw)
-		}
+		raw, merr := json.Marshal(t.note)
+		err = cmp.Or(err, merr, r.saveExtra(t.Opened, t.Record, extraTurn, raw))
 	}
 	return err
 }
 
-// newestTurn is the open turn that began last, which knows best what .decree held; o where no other is open.
-func (r *Recorder) newestTurn(o *history.Opened) (*history.Opened, error) {
-	open, err := r.openTurns()
-	if len(open) > 0 {
-		o = open[len(open)-1].Opened
-	}
-	return o, err
+// turnsSince are the open turns that began while .decree was the one that was made at born.
+func (r *Recorder) turnsSince(born int64) ([]*openTurn, error) {
+	turns, err := r.openTurns()
+	return slices.DeleteFunc(turns, func(t *openTurn) bool { return t.note.Born != born }), err
 }
 
 // goneTogether are those that a turn's command has swept away: config.yml, the routines and the cron jobs, if all of these that there were are

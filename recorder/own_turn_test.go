@@ -75,6 +75,8 @@ func TestATurnThatDeletesDecree(t *testing.T) {
 	require.Equal(t, all, turn("sweep", func() { remove("") }, ended))
 	require.DirExists(t, filepath.Join(a.root, ".decree", "runs", before.ID))
 	require.Equal(t, all, turn("die", func() { remove(""); a.gone[100] = true }, func() { a.checkpoint(); a.gone[100] = false }))
+	require.Equal(t, all, turn("sweep all but what git has", func() { remove("runs", "inbox", "project.json", "tmp", "cron") }, ended))
+	require.Equal(t, all, turn("sweep what git does not know", func() { remove("config.yml", "routines", "cron") }, ended))
 	require.Equal(t, without("inbox/a.md", "inbox/dead/b.md"), turn("the inbox", func() { remove("inbox") }, ended))
 	require.Equal(t, without("cron/n.md", "routines/develop.sh", "inbox/dead/b.md"), turn("tidy", func() { remove("cron", "routines/develop.sh", "inbox/dead/b.md") }, ended))
 

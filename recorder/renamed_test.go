@@ -164,3 +164,20 @@ func TestRenamedInTurn(t *testing.T) {
 	require.Equal(t, "more\n", s.read("mine"))
 	require.NoFileExists(t, filepath.Join(s.root, "f"))
 }
+
+// TestRenamedIntoANewDirectory: a recorded file in whose place a directory with something renamed stands stays away, and the notes say how it comes back.
+func TestRenamedIntoANewDirectory(t *testing.T) {
+	s := &sweep{bench: newBench(t), t: t}
+	s.write(".gitignore", "venv\n")
+	s.write("d", "file\n")
+	require.NoError(t, os.Mkdir(filepath.Join(s.root, "venv"), 0o755))
+	s.write("venv/x", "x\n")
+	require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 0, shell("rm d; mkdir d; mv venv d/v")) }))
+	r := s.open()
+	defer r.Close()
+	res, err := r.Undo(context.Background(), UndoOptions{Yes: true})
+	require.NoError(t, err)
+	id := res.Walked[0].ID
+	require.Contains(t, strings.Join(res.Notes, "\n"), "d/v was venv when run "+id+" began, and stays; 'mv d/v venv' gives it its name again; once it is moved away, 'decree restore "+id+" d' brings")
+	require.Equal(t, "x\n", s.read("d/v/x"))
+}

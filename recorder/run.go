@@ -126,6 +126,7 @@ type run struct {
 	opened *history.Opened
 	rec    *history.Record
 	runs   disk.Info            // of .decree/runs, to see whether the command deleted it
+	born   int64                // decreeBorn, then
 	packs  map[string]disk.Info // the store's, likewise
 	own    ownSet               // the user's own files in .decree
 	modes  ownModes             // of the root, .decree and decree's own in it
@@ -562,6 +563,7 @@ func (u *run) openRun(manifest history.RunFile) error {
 	if err := u.makeOutbox(); err != nil {
 		return err
 	}
+	u.born = u.r.decreeBorn()
 	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {
 		return err
 	}
