@@ -152,7 +152,9 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 			continue // deliver has told why
 		}
 		err := c.job(inbox, jobs, f.Name, now)
-		c.noteOutcome(f.Name, err, now)
+		if c.notedMistakes[f.Name] == "" { // else its routine may still be away
+			c.noteOutcome(f.Name, err, now)
+		}
 		if err != nil {
 			each = append(each, err)
 		}

@@ -478,9 +478,10 @@ func TestCronCopiedFromAMessage(t *testing.T) {
 
 // TestCronAwayInARun: what a run in place has away, as by 'git stash -u', is written again at its end, and so fires then what it has missed.
 func TestCronAwayInARun(t *testing.T) {
-	for _, away := range []string{".decree/cron/a.md", ".decree/cron"} {
+	for _, away := range []string{".decree/cron/a.md", ".decree/cron", ".decree/routines"} {
 		b := newBench(t, nil)
-		b.job("a.md", "0 9 * * *", "")
+		b.job("a.md", "0 9 * * *", "routine: develop\n")
+		b.put(map[string]string{".decree/routines/develop.sh": "true\n"})
 		b.job("keep.md", "0 0 1 1 *", "")
 		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 			require.NoError(t, q.prepare(t.Context()))
@@ -496,9 +497,17 @@ func TestCronAwayInARun(t *testing.T) {
 			run := &history.Record{ID: "2026112308580000-0", Chain: "2026112308580000", Reason: history.Run, Status: history.StatusOpen, Command: []string{"true"}, Cwd: ".", Started: b.clock(), Attempts: 1}
 			require.NoError(t, q.o.Recorder.History().Begin(&history.Opened{Record: run}))
 			aside := filepath.Join(t.TempDir(), "aside")
+			jobs := ".decree/cron"
 			require.NoError(t, os.Rename(filepath.Join(b.root, away), aside))
+			if away == ".decree/routines" { // with the jobs, which come back before
+				require.NoError(t, os.Rename(filepath.Join(b.root, jobs), aside+"-jobs"))
+			}
 			require.Empty(t, at("08:59:00"))
 			require.Empty(t, at("09:00:30"))
+			if away == ".decree/routines" {
+				require.NoError(t, os.Rename(aside+"-jobs", filepath.Join(b.root, jobs)))
+				require.Empty(t, at("09:01:00"))
+			}
 			require.NoError(t, os.Rename(aside, filepath.Join(b.root, away)))
 			require.NoError(t, q.o.Recorder.History().Abandon(run.ID))
 			require.Len(t, at("09:02:00"), 1, away)
