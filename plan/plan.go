@@ -417,6 +417,17 @@ func (p *Plan) Displaced() (out []Item) {
 	return out
 }
 
+// Open are the paths of the files that somebody has open for writing, as the plan saw them.
+func (p *Plan) Open() map[tree.Path]bool {
+	open := map[tree.Path]bool{}
+	for _, it := range p.Items {
+		if it.Writing != nil {
+			open[it.Path] = true
+		}
+	}
+	return open
+}
+
 func (p *Plan) count(from, to *tree.Entry) {
 	switch {
 	case tree.SameEntry(from, to):

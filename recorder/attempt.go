@@ -608,7 +608,7 @@ func (u *run) movePutBack(ctx context.Context, p *plan.Plan, which string) (*wor
 	// What changed is in the store, and needs no room while files are moved.
 	p.Steps, u.changes = nil, nil
 	defer u.readChanges()
-	move := worktree.Plan{ID: u.rec.ID + "-" + which, Packed: packed, Meta: meta}
+	move := worktree.Plan{ID: u.rec.ID + "-" + which, Packed: packed, Open: p.Open(), Meta: meta}
 	if which == "end" {
 		move.Commit = func(*worktree.Outcome) error { return u.endPutBack() }
 	}

@@ -339,7 +339,7 @@ func (r *Recorder) perform(ctx context.Context, x *writeSession, a action) (*his
 	defer a.plan.Unpack(packed)
 	cache.clear()
 	var unrecorded error
-	out, err := r.move(ctx, x, worktree.Plan{ID: id, Packed: packed.Packed, Commit: func(*worktree.Outcome) error {
+	out, err := r.move(ctx, x, worktree.Plan{ID: id, Packed: packed.Packed, Open: a.plan.Open(), Commit: func(*worktree.Outcome) error {
 		unrecorded = r.end(end)
 		return unrecorded
 	}})

@@ -33,6 +33,9 @@ type Plan struct {
 	Steps []Step // in any order; those whose From is their To are dropped
 	// Packed, if not nil, are the steps in the place of Steps.
 	Packed *Packed
+	// Open are files that somebody has open for writing, and that go all the same, since whoever asked for it knows that. If
+	// there are others when all is moved, all goes back.
+	Open map[tree.Path]bool
 	// Meta is kept in the journal for whoever recovers the transaction.
 	Meta json.RawMessage
 	// Commit may be nil. It is called when the tree is new and proven, while the

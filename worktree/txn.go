@@ -42,11 +42,12 @@ type txn struct {
 	// unflushed is what has to be durable before the journal gets its name; each
 	// is called once; with false it only closes its file.
 	unflushed []func(on bool) error
-	flushAll  func() error // flushes the whole file system; nil: each file is flushed
-	elsewhere atomic.Bool  // something of it is on another device than the staging directory
-	live      bool         // the process that began it: it knows what it made
-	began     int64        // in a recovery: when the journal was written, in ns since 1970
-	ext       string       // what the journal's name says: extJournal and so on
+	flushAll  func() error       // flushes the whole file system; nil: each file is flushed
+	elsewhere atomic.Bool        // something of it is on another device than the staging directory
+	live      bool               // the process that began it: it knows what it made
+	open      map[tree.Path]bool // Plan.Open
+	began     int64              // in a recovery: when the journal was written, in ns since 1970
+	ext       string             // what the journal's name says: extJournal and so on
 
 	mu       sync.Mutex
 	notes    []string
@@ -111,7 +112,7 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 	}
 	x := &txn{
 		t: t, id: plan.ID, meta: plan.Meta, steps: steps, journals: journals,
-		keep: keep, h: newHandles(t.root), sp: markEarly(steps), manner: how, live: true,
+		keep: keep, h: newHandles(t.root), sp: markEarly(steps), manner: how, live: true, open: plan.Open,
 	}
 	defer func() { x.close() }()
 	if err := x.prepareAll(ctx); err != nil {

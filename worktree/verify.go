@@ -65,7 +65,7 @@ func (x *txn) checkOut(s *step, p slots, name string, want *tree.Entry) error {
 	return nil
 }
 
-// checkQuiet says whether nobody wrote, through a handle opened before, to what
+// checkQuiet says whether nobody wrote, or can still write, through a handle opened before, to what
 // was taken out.
 func (x *txn) checkQuiet(s *step) error {
 	if s.out == nil || s.out.Kind != disk.Regular {
@@ -85,6 +85,17 @@ func (x *txn) checkQuiet(s *step) error {
 		return err
 	}
 	if !unwritten(*s.out, st) {
+		return ErrStranger
+	}
+	if !x.live || x.open[s.Path] {
+		return nil
+	}
+	f, err := p.Open(name)
+	if err != nil {
+		return nil //nolint:nilerr // its mode lets nobody read it, or it goes another way by now: it cannot be asked
+	}
+	defer f.Close()
+	if f.BeingWritten() {
 		return ErrStranger
 	}
 	return nil
