@@ -267,21 +267,31 @@ func (r *Recorder) turnsSince(born int64) ([]*openTurn, error) {
 	return slices.DeleteFunc(turns, func(t *openTurn) bool { return t.note.Born != born }), err
 }
 
-// goneTogether are those that a turn's command has swept away: config.yml, the routines and the cron jobs, if all of these that there were are
-// gone, as after 'git clean -fd'. What is deleted by itself in a turn stays deleted: the agent was asked for that, or a person or a queue has done it.
+// goneTogether are those that a turn's command has swept away without the records: of config.yml, the routines and the cron jobs at least two are
+// gone, or the only directory of these that there was, as after 'git clean -fd'. What else is deleted by itself in a turn stays deleted: the agent
+// was asked for that, or a person or a queue has done it.
 func (r *Recorder) goneTogether(own, missing []ownFile) []ownFile {
-	inInbox := func(f ownFile) bool {
-		return f.Path == project.InboxDir || strings.HasPrefix(f.Path, project.InboxDir+"/")
-	}
+	var gone []string
+	had, dirs := 0, 0
 	for _, f := range own {
-		if f.Path == "." || inInbox(f) || path.Dir(f.Path) != "." {
+		if f.Path == "." || f.Path == project.InboxDir || path.Dir(f.Path) != "." {
 			continue
 		}
-		if _, err := r.project.Decree.Stat(f.Path); !isMissing(err) {
-			return nil
+		had++
+		if _, err := r.project.Decree.Stat(f.Path); isMissing(err) {
+			gone = append(gone, f.Path)
+			if f.Dir {
+				dirs++
+			}
 		}
 	}
-	return slices.DeleteFunc(missing, inInbox)
+	if len(gone) < 2 && (had > 1 || dirs == 0) {
+		return nil
+	}
+	return slices.DeleteFunc(missing, func(f ownFile) bool {
+		top, _, _ := strings.Cut(f.Path, "/")
+		return !slices.Contains(gone, top)
+	})
 }
 
 // bringDeadMessages is for those of the files that were messages; it returns the others.

@@ -77,6 +77,7 @@ func TestATurnThatDeletesDecree(t *testing.T) {
 	require.Equal(t, all, turn("die", func() { remove(""); a.gone[100] = true }, func() { a.checkpoint(); a.gone[100] = false }))
 	require.Equal(t, all, turn("sweep all but what git has", func() { remove("runs", "inbox", "project.json", "tmp", "cron") }, ended))
 	require.Equal(t, all, turn("sweep what git does not know", func() { remove("config.yml", "routines", "cron") }, ended))
+	require.Equal(t, all, turn("sweep what git does not know of it", func() { remove("config.yml", "cron") }, ended))
 	require.Equal(t, without("inbox/a.md", "inbox/dead/b.md"), turn("the inbox", func() { remove("inbox") }, ended))
 	require.Equal(t, without("cron/n.md", "routines/develop.sh", "inbox/dead/b.md"), turn("tidy", func() { remove("cron", "routines/develop.sh", "inbox/dead/b.md") }, ended))
 
