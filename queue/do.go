@@ -188,6 +188,9 @@ func (q *job) conclude(ctx context.Context, d *dirs, res *Result, came []Pending
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, why),
 			Advice: back + "; or " + giveUp(res.Name)}}
 	}
+	if err := q.keepMarks(run.Record); err != nil {
+		return nil, err
+	}
 	if err := q.withdraw(d, run.Record.ID, outboxName, came); err != nil {
 		return nil, err
 	}
@@ -461,7 +464,7 @@ func (q *job) begin(d *dirs, name string, m *message.Message, isolated bool) err
 	}
 	u := q.u
 	u.Name, u.identity, u.ID, u.Chain, u.Seq, u.Depth = name, q.file, m.ID, m.Chain, m.Seq, m.Depth
-	u.Isolated, u.Spec, u.Beside = isolated, "", nil
+	u.Isolated, u.Spec, u.Beside, u.Listed = isolated, "", nil, nil
 	if m.Type == message.Spec {
 		u.Spec = m.InputFile
 	}
@@ -470,6 +473,12 @@ func (q *job) begin(d *dirs, name string, m *message.Message, isolated bool) err
 		u.Before = q.list.before(u.Chain)
 	} else {
 		u.Before = slices.Sorted(maps.Keys(q.list.known))
+	}
+	if !isolated {
+		var err error
+		if u.Listed, err = q.listedNow(); err != nil {
+			return err
+		}
 	}
 	q.s.beganBeside(u, begunBeside{name, q.asItCame, m.ID})
 	if err := q.beginRun(m.ID); err != nil {

@@ -260,6 +260,31 @@ func TestSpecsOfARoutineThatCleansUp(t *testing.T) {
 	}
 }
 
+// TestSpecsOfAnIgnoredList: a list that is in no record is known from before the run too, also where the run failed, or its decree died.
+func TestSpecsOfAnIgnoredList(t *testing.T) {
+	for _, end := range []string{"succeeds", "fails", "dies"} {
+		t.Run(end, func(t *testing.T) {
+			b := newBench(t, map[string]string{
+				".decree/config.yml": "max_attempts: 2\n", ".gitignore": "processed-spec.md\n", "specs/processed-spec.md": "old.spec.md\n",
+				"specs/1.spec.md": "one\n", "specs/2.spec.md": "two\n", "specs/old.spec.md": "old\n",
+				".decree/routines/develop.sh": "echo ${spec_file##*/} >>\"$RAN\"\ncase $spec_file in *2*) rm -f specs/processed-spec.md;; esac\n[ " + end + " != fails ] || case $spec_file in *2*) exit 1;; esac\n",
+			})
+			died := false
+			err := b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				died = died || end == "dies" && len(b.ran()) == 2 && filepath.Base(st.Path) == "records.jsonl"
+				return disktest.Action{Die: died}
+			}), func(q *Queue) error { _, err := b.all(q); return err })
+			require.Equal(t, died, err != nil, err)
+			b.process()
+			require.NotContains(t, b.ran(), "old.spec.md")
+			require.Equal(t, 1, strings.Count(strings.Join(b.ran(), "\n"), "1.spec.md"))
+			require.Equal(t, end == "dies", died)
+			require.Contains(t, b.read("specs/processed-spec.md"), "old.spec.md\n1.spec.md\n")
+			require.Contains(t, strings.Join(b.said, "\n"), "took these out of specs/processed-spec.md, and they are marked as processed again: ")
+		})
+	}
+}
+
 // TestSpecTakenOutOfTheList: who takes a spec out of the midst of the list while another message works has it done again.
 func TestSpecTakenOutOfTheList(t *testing.T) {
 	b := newBench(t, map[string]string{

@@ -130,6 +130,9 @@ func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool
 	if err != nil {
 		return nil, false, err
 	}
+	if err := q.keepMarks(rec); err != nil {
+		return nil, false, err
+	}
 	came, err := q.cameUntilDeath(d)
 	if err == nil {
 		err = q.withdraw(d, rec.ID, outboxName, came)

@@ -253,7 +253,7 @@ func (q *job) keepMarks(rec *history.Record) error {
 	if err != nil && !ofFile(err) {
 		return err
 	}
-	if len(now) > len(before) || !slices.Equal(now, before[:len(now)]) {
+	if len(now) >= len(before) || !slices.Equal(now, before[:len(now)]) {
 		return nil
 	}
 	var lost []string
@@ -272,9 +272,26 @@ func (q *job) keepMarks(rec *history.Record) error {
 	return nil
 }
 
-// namedBefore are the names that a list of specs had before a record, where it is not the same by now.
+// listedNow are the names that the list has now; none where it cannot be read.
+func (q *job) listedNow() (names []string, err error) {
+	dir, err := q.openSpecs()
+	if err == nil {
+		defer dir.Close()
+		names, err = processed(dir)
+	}
+	if isMissing(err) || ofFile(err) {
+		return nil, nil
+	}
+	return names, err
+}
+
+// namedBefore are the names that a list of specs had before a record, where it is not the same by now. Of one that is ignored
+// the queue has noted them itself.
 func (q *job) namedBefore(rec *history.Record, list tree.Path) ([]string, error) {
 	was, err := q.entryBefore(rec, list)
+	if was == nil && err == nil {
+		return q.u.Listed, nil
+	}
 	if err != nil || !was.IsFile() || was.Size > maxProcessed {
 		return nil, err
 	}

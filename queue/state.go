@@ -71,6 +71,8 @@ type underWay struct {
 	// Beside are the messages that came since, and began beside its isolated run, at most maxBefore, the last
 	// ones. Its layer may show them, and has those that its routine touches as if that had written them.
 	Beside []begunBeside `json:"beside,omitempty"`
+	// Listed are the names that the list of specs had when its run in place began; the record has none of a list that is ignored.
+	Listed []string `json:"listed,omitempty"`
 }
 
 // begunBeside is a message as it was when it began beside another one, before it was completed.
@@ -183,7 +185,7 @@ func (s *state) eachName(f func(string) string) {
 		for n := range c.Beside {
 			c.Beside[n].Name = f(c.Beside[n].Name)
 		}
-		s.UnderWay[i], lists = &c, append(lists, &c.Before)
+		s.UnderWay[i], lists = &c, append(lists, &c.Before, &c.Listed)
 	}
 	for _, list := range lists {
 		*list = slices.Clone(*list)
@@ -218,12 +220,12 @@ func (s *state) encode() ([]byte, error) {
 	return json.Marshal(&out)
 }
 
-// shorten leaves in Before what is named after the chain, of each reason its first line, and of Beside the last ones.
+// shorten leaves in Before what is named after the chain, of each reason its first line, of Beside the last ones, and nothing in Listed.
 func (u *underWay) shorten() {
 	for i, reason := range u.Reasons {
 		u.Reasons[i] = firstLine(reason)
 	}
 	u.Before = slices.DeleteFunc(u.Before, func(name string) bool { return !strings.HasPrefix(name, u.Chain+"-") })
-	u.Partly = true
+	u.Partly, u.Listed = true, nil
 	u.Beside = u.Beside[max(0, len(u.Beside)-maxShort):]
 }
