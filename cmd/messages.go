@@ -73,10 +73,10 @@ func (s *session) messageEnded(r *queue.Result) {
 	case queue.Dead:
 		b.WriteString(p.in(red, "failed") + messageTook(r) + ": " + deadReason(r.Name, r.Reason))
 		if r.Record != nil {
-			b.WriteString("; " + workLeft(r.Record) + ": record " + r.Record.ID)
+			b.WriteString("; " + workLeft(r) + ": record " + r.Record.ID)
 		}
 	default:
-		b.WriteString(oneLine(r.Reason) + "; " + workLeft(r.Record))
+		b.WriteString(oneLine(r.Reason) + "; " + workLeft(r))
 		if r.Place != "" {
 			b.WriteString(", and it is still in the inbox")
 		}
@@ -100,8 +100,11 @@ func workDone(rec *history.Record) string {
 }
 
 // workLeft says what became of the work of a run that did not succeed.
-func workLeft(rec *history.Record) string {
+func workLeft(r *queue.Result) string {
+	rec := r.Record
 	switch {
+	case r.Kept:
+		return "what could not be taken back stays in the tree"
 	case rec == nil || rec.Isolated == "":
 		return "what it changed was put back"
 	case rec.Draft == nil:

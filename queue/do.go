@@ -765,7 +765,7 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 	text, mark := reason+"\n", ""
 	if rec != nil {
 		mark = "record: " + rec.ID + "\n"
-		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec, res.kept))
+		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec, res.Kept))
 	}
 	withAdvice := func(as string) string { return text + "\n" + whatNext(rec, as) }
 	if rec != nil {

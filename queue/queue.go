@@ -79,7 +79,8 @@ type Result struct {
 	// Run is how its run ended; nil where none was made, or by another process.
 	Run       *recorder.RunResult
 	FollowUps []string // files of its chain that joined the inbox
-	kept      bool     // what its run changed could not be taken back, which was told
+	// Kept: what its run changed could not be taken back, at least in part, which was told.
+	Kept bool
 }
 
 // Queue takes messages. Next and Work are not safe for concurrent use.

@@ -125,7 +125,7 @@ func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool
 	case here:
 		err = q.notTakenBack(rec, err)
 	default: // nobody waits for the message, and whatever keeps its run in the tree is to hold no other one
-		res.kept, err = true, q.tellKept(d, rec, err)
+		res.Kept, err = true, q.tellKept(d, rec, err)
 	}
 	if err != nil {
 		return nil, false, err
@@ -195,7 +195,7 @@ func (q *job) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
 	if as == "" && rec.Recovered == nil {
 		return q.dead(d, res, failedAfter(spent), rec)
 	}
-	if as == "" && !res.kept {
+	if as == "" && !res.Kept {
 		if err := q.tellUnwanted(d, rec); err != nil {
 			return nil, err
 		}
