@@ -403,6 +403,9 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		if f, err := p.searchBase(storeBase{base: filepath.Dir(path), origin: linked}, self, none); f != nil || err != nil {
 			return f, err
 		}
+		if err := p.linkedMissing(pl, path); err != nil {
+			return nil, err
+		}
 	}
 	list, err := b.List()
 	if err != nil {
@@ -434,6 +437,20 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		}
 	}
 	return begun, nil
+}
+
+// linkedMissing is the error of a store that is not there, and to which the link in a usual base leads: whoever may write to a base that is
+// asked for may have made the link there. One that lay in the tree is not away, but deleted.
+func (p *Project) linkedMissing(pl storeBase, path string) error {
+	store, err := p.openStore(filepath.Dir(path), filepath.Base(path))
+	if err == nil {
+		store.Close()
+	}
+	if rel, rerr := filepath.Rel(p.Root, path); pl.asked || !errors.Is(err, fs.ErrNotExist) || rerr == nil && filepath.IsLocal(rel) {
+		return nil
+	}
+	return &Error{Kind: Failed, Msg: path + ": this project's store is missing",
+		Advice: fmt.Sprintf("bring it back there; or, to do without it, remove %s: a new history begins then", filepath.Join(pl.abs(p.Root), p.linkName()))}
 }
 
 // remembering opens the store of that name, if it is one that remembers a root at this path; else it returns nil.

@@ -116,6 +116,7 @@ func TestConfigDoesNotPlaceTheStoreUnasked(t *testing.T) {
 	for _, base := range []string{"~/.local/share/decree", ".decree/store"} {
 		require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
 		require.NoError(t, os.RemoveAll(p.StorePath))
+		require.NoError(t, os.RemoveAll(filepath.Join(home, ".local/share/decree", p.linkName())))
 		write(t, filepath.Join(root, ".decree/config.yml"), "store: "+base)
 		p = open(t, w, true)
 	}
