@@ -156,6 +156,7 @@ type Dir interface {
 	// existing one must be a regular file (ErrNotRegular, ELOOP for a link; a pipe never
 	// blocks) and belong to the directory's owner (ErrOwner). One that has other names, hard
 	// links, becomes a file of its own first: what is written must reach no file but this.
+	// A new one has exactly perm, whatever the umask.
 	OpenWrite(name string, perm uint32) (File, error)
 	Mkdir(name string, perm uint32) error
 	// Remove unlinks a file or link.

@@ -305,7 +305,7 @@ func (d *osDir) OpenWrite(name string, perm uint32) (File, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		made, err := d.Create(name, perm)
+		made, err := CreateFile(d, name, perm)
 		const tries = 3
 		if !errors.Is(err, fs.ErrExist) || try == tries {
 			return made, err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"decree/disk"
 
@@ -23,11 +24,18 @@ func TestPrivateWhateverTheUmask(t *testing.T) {
 		if err == nil {
 			err = ReplaceFile(p.Store, "x", []byte("y"), PrivateFile, true)
 		}
+		if err == nil {
+			_, err = p.BeginActs()
+		}
+		if err == nil {
+			err = p.NoteHook(time.Now(), "why")
+		}
 		syscall.Umask(old)
 		require.NoError(t, err)
 		defer p.Close()
 		for path, want := range map[string]fs.FileMode{
-			filepath.Join(root, ".decree"): 0o755 &^ fs.FileMode(mask&0o077), p.StorePath: 0o700, filepath.Join(p.StorePath, "x"): 0o600, filepath.Join(p.StorePath, "store.json"): 0o600,
+			filepath.Join(root, ".decree"): 0o755 &^ fs.FileMode(mask&0o077), p.StorePath: 0o700, filepath.Join(p.StorePath, "x"): 0o600,
+			filepath.Join(p.StorePath, "own", ActsLog): 0o600, filepath.Join(p.StorePath, hooksLog): 0o600, filepath.Join(p.StorePath, "store.json"): 0o600,
 			filepath.Join(root, ".decree/runs"): 0o700, filepath.Join(root, ".decree/tmp"): 0o700,
 		} {
 			st, err := os.Stat(path)
