@@ -92,7 +92,6 @@ func TestTakenBackWhereUnrecorded(t *testing.T) {
 		}, "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			b := newBench(t, outgrown(`[ -e "$RAN.again" ] || { touch "$RAN.again"; echo new >small; grow f; }`, nil))
 			b.killedOnceItRan()
 			b.recover()
@@ -121,7 +120,6 @@ func TestTakenBackWhereUnrecorded(t *testing.T) {
 func TestFailedWhereUnrecorded(t *testing.T) {
 	for what, path := range map[string]tree.Path{"a recorded file": "f", "a new file": "made", "and another file": "f"} {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
 			more := map[string]string{"and another file": "echo new >small; "}[what]
 			b := newBench(t, outgrown("grep -q two $message_file || { "+more+"grow "+string(path)+"; exit 3; }", map[string]string{
 				".decree/config.yml": "capture: {max_file: 1MiB}\nmax_attempts: 1\n", ".decree/inbox/b.md": "two\n",
@@ -160,7 +158,6 @@ func TestDeadWhereItsWorkStays(t *testing.T) {
 func TestServeWhereUnrecorded(t *testing.T) {
 	for _, attempts := range []string{"1", "2", "3"} {
 		t.Run(attempts, func(t *testing.T) {
-			t.Parallel()
 			b := newBench(t, outgrown("grow f; exit 3", map[string]string{".decree/config.yml": "capture: {max_file: 1MiB}\nmax_attempts: " + attempts + "\n"}))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -585,7 +585,8 @@ func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, 
 	}
 	u.sayAll(open)
 	notes, err = u.r.withoutRights(p, false)
-	p.Items = nil // they are of no more use, and each path has one
+	// The others are of no more use, and each path may have one.
+	p.Items = slices.Clone(slices.DeleteFunc(p.Items, func(it plan.Item) bool { return it.Writing == nil }))
 	return p, notes, err
 }
 
