@@ -8,11 +8,8 @@ import (
 )
 
 func (d *osDir) Origin() (o Origin, err error) {
-	var st unix.Statx_t
-	switch err := unix.Statx(d.f, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st); {
-	case err == nil && st.Mask&unix.STATX_BTIME != 0:
-		o.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
-	case err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM): // EPERM: a container's filter
+	o.Born, err = born(d.f, "", unix.AT_EMPTY_PATH)
+	if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) { // EPERM: a container's filter
 		return o, &fs.PathError{Op: "statx", Path: d.path, Err: err}
 	}
 	var sfs unix.Statfs_t
@@ -27,11 +24,20 @@ func (d *osDir) Origin() (o Origin, err error) {
 }
 
 func (d *osDir) Born(name string) int64 {
-	var st unix.Statx_t
-	if CheckName(name) != nil || unix.Statx(d.f, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil || st.Mask&unix.STATX_BTIME == 0 {
+	if CheckName(name) != nil {
 		return 0
 	}
-	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	at, _ := born(d.f, name, unix.AT_SYMLINK_NOFOLLOW) // 0 with an error
+	return at
+}
+
+// born is the time of birth of what is at name in dir, in ns since 1970; 0 where the file system keeps none.
+func born(dir int, name string, flags int) (int64, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(dir, name, flags, unix.STATX_BTIME, &st); err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return 0, err
+	}
+	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec), nil
 }
 
 // deviceNumber is what file systems without an id of their own (xfs, vfat) give as

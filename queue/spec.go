@@ -279,10 +279,10 @@ func (q *job) listedNow() (names []string, err error) {
 		defer dir.Close()
 		names, err = processed(dir)
 	}
-	if isMissing(err) || ofFile(err) {
-		return nil, nil
+	if err != nil {
+		return nil, unlessNoFile(err)
 	}
-	return names, err
+	return names, nil
 }
 
 // namedBefore are the names that a list of specs had before a record, where it is not the same by now. Of one that is ignored

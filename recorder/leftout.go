@@ -482,19 +482,18 @@ func setField(rec *history.Record, field string, value any, is bool) error {
 	return err
 }
 
-// readField reads a field of a record; false where it has none that makes sense.
-func readField(rec *history.Record, field string, value any) bool {
+// fieldOf is a field of a record; the zero value where it has none that makes sense.
+func fieldOf[T any](rec *history.Record, field string) T {
+	var value, none T
 	i := slices.IndexFunc(rec.Extra, func(f history.Field) bool { return f.Name == field })
-	return i >= 0 && json.Unmarshal(rec.Extra[i].Raw, value) == nil
+	if i < 0 || json.Unmarshal(rec.Extra[i].Raw, &value) != nil {
+		return none
+	}
+	return value
 }
 
 // namesIn are the names in a field of a record.
-func namesIn(rec *history.Record, field string) (names []string) {
-	if !readField(rec, field, &names) {
-		return nil
-	}
-	return names
-}
+func namesIn(rec *history.Record, field string) []string { return fieldOf[[]string](rec, field) }
 
 // noteLeft puts them into an open record.
 func noteLeft(left []unrecordedEntry, extra map[string]json.RawMessage) (err error) {
@@ -590,12 +589,7 @@ func (n renaming) at() tree.Path { return tree.Path(tree.Unquoted(n.Path)) }
 func (n renaming) name() string  { return tree.Unquoted(n.Name) }
 
 // renamedIn are those that noteRenamed found.
-func renamedIn(rec *history.Record) (list []renaming) {
-	if !readField(rec, extraRenamed, &list) {
-		return nil
-	}
-	return list
-}
+func renamedIn(rec *history.Record) []renaming { return fieldOf[[]renaming](rec, extraRenamed) }
 
 // leaveRenamed takes out of a plan what would take that away, and names it. It is not given its name again: what was
 // changed in it since would come under that name, unseen.

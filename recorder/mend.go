@@ -98,12 +98,11 @@ func (u *run) mendOthers() error {
 	if ours := slices.DeleteFunc(brought, func(f ownFile) bool { return f.Dir || strings.HasPrefix(f.Path, project.InboxDir+"/") }); u.headMoved && len(ours) > 0 {
 		u.say("written again, and perhaps not in the commit that git has gone to: %s; then delete them, as git will not write over them", some(ownNames(ours)))
 	}
-	if !now.SameFile(u.runs) {
-		if err := u.r.noteBorn(u.born); err != nil {
-			return err
-		}
+	born, err := u.r.noteBorn(u.born)
+	if err != nil {
+		return err
 	}
-	u.runs, u.born = now, u.r.decreeBorn() // not before: what failed is tried again
+	u.runs, u.born = now, born // not before: what failed is tried again
 	return nil
 }
 
@@ -133,7 +132,8 @@ func (r *Recorder) bringDeleted(o *history.Opened) (words []string, err error) {
 		if words, err = r.bringOthers(o); err != nil {
 			return err
 		}
-		return r.noteBorn(noteOf(o).Born)
+		_, err = r.noteBorn(noteOf(o).Born)
+		return err
 	})
 	return words, err
 }
@@ -246,11 +246,11 @@ func (r *Recorder) decreeBorn() int64 {
 }
 
 // noteBorn has the open turns that noted .decree as it was know that what was swept away until now is written again: what is deleted from now
-// on is deleted by itself.
-func (r *Recorder) noteBorn(was int64) error {
-	born := r.decreeBorn()
+// on is deleted by itself. It returns decreeBorn.
+func (r *Recorder) noteBorn(was int64) (born int64, err error) {
+	born = r.decreeBorn()
 	if was == 0 || was == born {
-		return nil
+		return born, nil
 	}
 	turns, err := r.turnsSince(was)
 	for _, t := range turns {
@@ -258,7 +258,7 @@ func (r *Recorder) noteBorn(was int64) error {
 		raw, merr := json.Marshal(t.note)
 		err = cmp.Or(err, merr, r.saveExtra(t.Opened, t.Record, extraTurn, raw))
 	}
-	return err
+	return born, err
 }
 
 // turnsSince are the open turns that began while .decree was the one that was made at born.

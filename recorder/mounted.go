@@ -71,9 +71,8 @@ func (r *Reader) noteMounts(rec *history.Record) error {
 
 // mountsOf is what noteMounts wrote.
 func mountsOf(rec *history.Record) map[tree.Path]string {
-	quoted, what := map[string]string{}, map[tree.Path]string{}
-	readField(rec, extraMounts, &quoted) // else nothing is known
-	for name, is := range quoted {
+	what := map[tree.Path]string{}
+	for name, is := range fieldOf[map[string]string](rec, extraMounts) {
 		what[tree.Path(tree.Unquoted(name))] = is
 	}
 	return what

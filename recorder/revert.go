@@ -795,11 +795,8 @@ func (r *Recorder) statusBefore(rec *history.Record) history.Status {
 }
 
 // undoneBy is what a record changed about others.
-func undoneBy(rec *history.Record) (list []undoneRecord) {
-	if !readField(rec, extraUndid, &list) {
-		return nil
-	}
-	return list
+func undoneBy(rec *history.Record) []undoneRecord {
+	return fieldOf[[]undoneRecord](rec, extraUndid)
 }
 
 // ignoredNow says whether today's rules ignore a path.

@@ -92,7 +92,7 @@ func (x *txn) checkQuiet(s *step) error {
 	}
 	f, err := p.Open(name)
 	if err != nil {
-		return nil //nolint:nilerr // its mode lets nobody read it, or it goes another way by now: it cannot be asked
+		return nil //nolint:nilerr // a file that cannot be read, as its mode forbids it, cannot be asked
 	}
 	defer f.Close()
 	if f.BeingWritten() {
