@@ -654,8 +654,16 @@ func (s *sweep) settle(deaths int) {
 	with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(context.Background(), false) })
 }
 
+// quietUnreadable are the steps whose error need not be told where it is that something may not be read.
+var quietUnreadable = []quietSteps{
+	{`^Open /tree/(.*/\.decree-|\.decree/tmp/)txn-[0-9-]+(-clean|-end)?[-/][ds][0-9]+$`, "whether another program has opened for writing what is moved away: that is asked through a handle for reading"},
+}
+
+// quietSteps are steps of an operation, as a pattern, of which an error may stay unsaid.
+type quietSteps struct{ steps, reason string }
+
 // quiet are the steps whose error need not be told, since nothing depends on them.
-var quiet = []struct{ steps, reason string }{
+var quiet = []quietSteps{
 	{`^(Open|OpenDir|Read|FileStat|Stat|Readlink|Self|List) /tree(/[^.]|$)`, "looked at ahead of its use; what failed is looked at again when it is needed"},
 	{`^Stat /tree/(.*/)?\.(git|decree)$`, "the same, of a root's marks and of directories that are left out"},
 	{`^(OpenSearch|Open|Stat|FileStat|Read) /?(layer\.json)?$`, "whether the root is the tree of a clone; only a whole layer.json says so"},
@@ -698,8 +706,12 @@ var quiet = []struct{ steps, reason string }{
 	{`^(List /tree/\.decree/tmp/txn-[0-9-]+(-clean|-end)?|Remove /tree/(.*/\.decree-|\.decree/tmp/)txn-[0-9-]+(-clean|-end)?[-/][sdr][0-9]+)$`, "emptied early for the room of the record; what stays is removed, or named, after it"},
 }
 
-func isQuiet(step string) bool {
-	for _, q := range quiet {
+func isQuiet(step string, cause error) bool {
+	list := quiet
+	if errors.Is(cause, fs.ErrPermission) {
+		list = slices.Concat(quiet, quietUnreadable)
+	}
+	for _, q := range list {
 		if regexp.MustCompile(q.steps).MatchString(step) {
 			return true
 		}
@@ -743,7 +755,7 @@ func (s *sweep) at(is func(disktest.Step) bool, cause error) (fired bool) {
 			s.t.Log(what, s.said)
 		}
 	}()
-	if cause != nil && !isQuiet(hit.Op+" "+name) && !s.above(hit.Path) && !s.again(name, cause, err) && (hit.Write || !errors.Is(cause, syscall.ENOSPC)) { // nothing is too full to be read
+	if cause != nil && !isQuiet(hit.Op+" "+name, cause) && !s.above(hit.Path) && !s.again(name, cause, err) && (hit.Write || !errors.Is(cause, syscall.ENOSPC)) { // nothing is too full to be read
 		require.True(s.t, told, "nobody was told: %s", what)
 		require.True(s.t, s.names(hit, cause, err), "the cause or its path was not told: %s", what)
 	}

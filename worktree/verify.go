@@ -2,7 +2,9 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"decree/disk"
 	"decree/tree"
@@ -91,8 +93,11 @@ func (x *txn) checkQuiet(s *step) error {
 		return nil
 	}
 	f, err := p.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // a file that its mode forbids to read cannot be asked
+	}
 	if err != nil {
-		return nil //nolint:nilerr // a file that cannot be read, as its mode forbids it, cannot be asked
+		return err
 	}
 	defer f.Close()
 	if f.BeingWritten() {
