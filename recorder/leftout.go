@@ -35,6 +35,9 @@ type unrecordedEntry struct {
 	handle io.Closer
 }
 
+// hasOtherNames says whether other paths lead to it too: hard links, of which none is told from one that it was moved to.
+func (l *unrecordedEntry) hasOtherNames() bool { return l.info.Kind != disk.Directory && l.info.Nlink > 1 }
+
 // Gone is something unrecorded that a failed run's command took away and that is not
 // back in its place.
 type Gone struct {
@@ -375,7 +378,7 @@ func (r *Recorder) respell(at tree.Path, name string) (moved bool, err error) {
 // their names. The error is one that may have hidden them.
 func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tree.Path, error) {
 	found := map[string]tree.Path{}
-	gone = slices.DeleteFunc(slices.Clone(gone), func(l unrecordedEntry) bool { return l.hasNoName() })
+	gone = slices.DeleteFunc(slices.Clone(gone), func(l unrecordedEntry) bool { return l.hasOtherNames() || l.hasNoName() })
 	dirs := []tree.Path{top}
 	if top != "" {
 		info, err := r.project.Dir.Stat(string(top))
@@ -499,6 +502,9 @@ func namesIn(rec *history.Record, field string) []string { return fieldOf[[]stri
 func noteLeft(left []unrecordedEntry, extra map[string]json.RawMessage) (err error) {
 	notes := make([]leftNote, 0, len(left))
 	for _, l := range left {
+		if l.hasOtherNames() {
+			continue
+		}
 		notes = append(notes, leftNote{Name: tree.Quote(tree.Path(l.name)), Dir: l.info.Kind == disk.Directory, Ino: l.info.Ino, Born: l.born, Mtime: l.info.Mtime, Size: l.info.Size})
 	}
 	extra[extraLeft], err = json.Marshal(notes)
