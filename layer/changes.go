@@ -169,7 +169,8 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 		if err != nil {
 			return w.tally, err
 		}
-		top.kept = self.Ctime <= w.cloned.at
+		w.cloned.steady = upper.FileSystem().Steady
+		top.kept = w.cloned.steady && self.Ctime <= w.cloned.at
 	}
 	if o.git {
 		err = w.entry(top, ".git")
@@ -357,7 +358,7 @@ func (w *walk) wrote(l *level, e *entry) (n int, err error) {
 	if !isDir(e.has) {
 		return 0, nil
 	}
-	next := &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, kept: !e.new}
+	next := &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, kept: w.cloned.keeps(e)}
 	defer next.close()
 	next.upper, err = l.upper.OpenDir(e.name)
 	if errors.Is(err, fs.ErrPermission) {
@@ -679,7 +680,7 @@ func (w *walk) below(l *level, e *entry) (next *level, names []string, err error
 		if next.upper, err = l.upper.OpenDir(e.name); err != nil {
 			return next, nil, err
 		}
-		next.kept = !e.new
+		next.kept = w.cloned.keeps(e)
 	}
 	next.hidden = l.hidden || e.opaque || next.upper == nil
 	if isDir(e.old) {

@@ -421,6 +421,8 @@ func copyFile(r disk.File, to disk.Dir, name string) (made disk.Info, err error)
 // cloned tells what of a clone the run may have touched.
 type cloned struct {
 	layer *Layer
+	// steady is disk.FileSystem's. On a union of directories as mergerfs a directory shows the times of one of them alone.
+	steady bool
 	at    int64                // the last moment of the cloning
 	names map[tree.Path]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
 }
@@ -429,7 +431,7 @@ type cloned struct {
 // later than the cloning, or it is not what was cloned to this path, which the inodes tell: a thing
 // in a directory that was moved here keeps its old change time, and on some file systems so
 // does what was moved itself. Where no name of a directory was made or taken away since the
-// cloning, which its change time tells on all file systems, the inodes need not be compared.
+// cloning, which its change time tells on a steady file system, the inodes need not be compared.
 func (c *cloned) touched(l *level, e *entry) (bool, error) {
 	if e.has == nil {
 		e.new = true
@@ -452,6 +454,9 @@ func (c *cloned) touched(l *level, e *entry) (bool, error) {
 	}
 	return e.new || e.has.Kind == disk.Directory, nil
 }
+
+// keeps says of a directory of the clone whether it is known that no name in it was made or taken away since the cloning.
+func (c *cloned) keeps(e *entry) bool { return c != nil && c.steady && !e.new }
 
 // gone counts what was cloned below a path, and is there no more: the directory that has the name in above is at that path.
 func (c *cloned) gone(above disk.Dir, name string, at tree.Path) (n int, err error) {
