@@ -495,6 +495,49 @@ func TestCloneShares(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(s.root, "b"), 0o755))
 }
 
+// union is a directory on a union of directories as mergerfs: the times of a directory are those of one of them, which need not be
+// the one that lost a name.
+type union struct{ disk.Dir }
+
+func (u union) FileSystem() disk.FileSystem {
+	fs := u.Dir.FileSystem()
+	fs.Steady = false
+	return fs
+}
+
+func (u union) OpenDir(name string) (disk.Dir, error) {
+	d, err := u.Dir.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return union{d}, nil
+}
+
+func (u union) Self() (disk.Info, error) { return oldDirectory(u.Dir.Self()) }
+
+func (u union) Stat(name string) (disk.Info, error) { return oldDirectory(u.Dir.Stat(name)) }
+
+func oldDirectory(in disk.Info, err error) (disk.Info, error) {
+	if in.Kind == disk.Directory {
+		in.Ctime = 0
+	}
+	return in, err
+}
+
+// TestCloneOnAUnion: what a run deleted in a clone is found also where its directory's times do not tell it.
+func TestCloneOnAUnion(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "mkdir d; echo a >d/a; echo b >d/b")
+	l := s.make("one", layer.Clone)
+	s.run(l, "rm d/a; mv d/b d/c")
+	p := &layer.Place{Dir: union{s.place.Dir}, Root: s.place.Root}
+	l, err := p.Open("one")
+	require.NoError(t, err)
+	defer l.Close()
+	got, _ := s.changes(l, layer.ChangeOptions{})
+	require.Len(t, got, 3, "%q", got)
+}
+
 // TestCloneOfAnothersSpecialBits: what gives another user's rights would give those of whoever makes the clone, so the
 // clone has none of it. That this is missing there is no change of the run.
 func TestCloneOfAnothersSpecialBits(t *testing.T) {
