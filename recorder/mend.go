@@ -98,6 +98,12 @@ func (u *run) mendOthers() error {
 	if ours := slices.DeleteFunc(brought, func(f ownFile) bool { return f.Dir || strings.HasPrefix(f.Path, project.InboxDir+"/") }); u.headMoved && len(ours) > 0 {
 		u.say("written again, and perhaps not in the commit that git has gone to: %s; then delete them, as git will not write over them", some(ownNames(ours)))
 	}
+	for _, name := range u.uncopied {
+		if u.r.lacks(name) {
+			u.say(".decree/%s is gone: it was deleted while the command ran, and decree has no copy of it", name)
+		}
+	}
+	u.uncopied = slices.DeleteFunc(u.uncopied, u.r.lacks) // said once
 	born, err := u.r.noteBorn(u.born)
 	if err != nil {
 		return err

@@ -46,6 +46,15 @@ const extraDeleted = "deleted"
 var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true, "backup": true, "restored": true,
 	project.DoneDir: true} // each message that was done is in its run's directory
 
+// uncopiedDirs are the directories in .decree that decree fills for the user, and has no copy of elsewhere.
+var uncopiedDirs = []string{"aside", "backup", "restored"}
+
+// lacks says whether .decree has nothing of that name.
+func (r *Recorder) lacks(name string) bool {
+	_, err := r.project.Decree.Stat(name)
+	return isMissing(err)
+}
+
 // ownSet are the user's own files in .decree as they were when a run began.
 type ownSet struct {
 	files []ownFile // all but those that are in large; a directory comes before what it holds

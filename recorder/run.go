@@ -133,6 +133,7 @@ type run struct {
 	inbox  disk.Info            // of .decree/inbox, to see whether the command put something there
 
 	unrecorded []unrecordedEntry // what the root holds beside them
+	uncopied   []string          // of uncopiedDirs, those that .decree had as the run began
 	// below is what a walk after an attempt missed of what is not recorded and lay deeper, moreBelow what it only counted.
 	below     []tree.Path
 	moreBelow int
@@ -344,6 +345,7 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	if u.modes, err = r.lookModes(); err != nil {
 		return nil, err
 	}
+	u.uncopied = slices.DeleteFunc(slices.Clone(uncopiedDirs), r.lacks)
 	if u.o.Task != "" {
 		if u.inbox, err = r.project.Decree.Stat(project.InboxDir); err != nil && !isMissing(err) {
 			return nil, err
