@@ -389,8 +389,11 @@ func (u *run) giveUp(ctx context.Context) error {
 	if len(u.changes) == 0 && len(u.unreadableSince) == 0 {
 		if _, err := u.bringLeftOut(); err != nil {
 			u.say("not put back: %v", err)
+			return nil
 		}
-		return nil
+		if len(u.vacated) == 0 {
+			return nil
+		}
 	}
 	err := u.putBack(ctx, "end")
 	if u.res.PutBack {
@@ -540,10 +543,14 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 		return fmt.Errorf("%s; %s", other.Msg, other.Advice)
 	}
 	stay, err := u.bringLeftOut()
-	if err != nil || len(u.changes) == 0 {
+	if err != nil {
 		return err
 	}
-	p, notes, err := u.planPutBack(ctx, stay)
+	changes, err := u.toPutBack()
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	p, notes, err := u.planPutBack(ctx, changes, stay)
 	if err != nil {
 		return err
 	}
@@ -565,10 +572,10 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 	return nil
 }
 
-// planPutBack plans to put back what the command changed, but for the paths stay. notes are
+// planPutBack plans to put back changes of the command's, but for the paths stay. notes are
 // what to say of it when it is done.
-func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, notes []string, err error) {
-	p, err = plan.ForChanges(ctx, u.r.tree, u.asLeft(), false)
+func (u *run) planPutBack(ctx context.Context, changes []tree.Change, stay []tree.Path) (p *plan.Plan, notes []string, err error) {
+	p, err = plan.ForChanges(ctx, u.r.tree, changes, false)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -36,7 +36,9 @@ type unrecordedEntry struct {
 }
 
 // hasOtherNames says whether other paths lead to it too: hard links, of which none is told from one that it was moved to.
-func (l *unrecordedEntry) hasOtherNames() bool { return l.info.Kind != disk.Directory && l.info.Nlink > 1 }
+func (l *unrecordedEntry) hasOtherNames() bool {
+	return l.info.Kind != disk.Directory && l.info.Nlink > 1
+}
 
 // Gone is something unrecorded that a failed run's command took away and that is not
 // back in its place.
@@ -392,11 +394,15 @@ func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tr
 			dirs = nil // a command may have put anything in its place
 		}
 	}
+	var mounted map[tree.Path]string
+	if len(gone) > 0 {
+		mounted = r.mounts()
+	}
 	for len(dirs) > 0 && len(found) < len(gone) {
 		at := dirs[len(dirs)-1]
 		var below []tree.Path
 		err := disk.InDir(r.project.Dir, string(at), func(dir disk.Dir) (err error) {
-			below, err = r.lookIn(dir, at, gone, found)
+			below, err = r.lookIn(dir, at, mounted, gone, found)
 			return err
 		})
 		if err != nil && !isMissing(err) && !errors.Is(err, fs.ErrPermission) {
@@ -407,8 +413,8 @@ func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tr
 	return found, nil
 }
 
-// lookIn looks at the entries of one directory, and returns its directories.
-func (r *Recorder) lookIn(dir disk.Dir, at tree.Path, gone []unrecordedEntry, found map[string]tree.Path) (below []tree.Path, err error) {
+// lookIn looks at the entries of one directory, and returns its directories. Nothing can be renamed to what is mounted.
+func (r *Recorder) lookIn(dir disk.Dir, at tree.Path, mounted map[tree.Path]string, gone []unrecordedEntry, found map[string]tree.Path) (below []tree.Path, err error) {
 	list, err := dir.List()
 	if err != nil {
 		return nil, err
@@ -416,7 +422,7 @@ func (r *Recorder) lookIn(dir disk.Dir, at tree.Path, gone []unrecordedEntry, fo
 	for _, e := range list {
 		name := at.Join(e.Name)
 		wanted := func(l unrecordedEntry) bool { return e.Kind == disk.Unknown || e.Kind == l.info.Kind }
-		if e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
+		if mounted[name] != "" || e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
 			continue
 		}
 		info, err := dir.Stat(e.Name)
@@ -450,19 +456,27 @@ func withoutStaying(p *plan.Plan, stay []tree.Path) (barred []tree.Path) {
 	return barred
 }
 
-// asLeft are the changes of the last attempt but for what lay at and below the paths
-// that were vacated since: what was left out went from there to its own name.
-func (u *run) asLeft() []tree.Change {
+// toPutBack are the changes of the last attempt, and all that the tree had at and below the paths that were vacated since:
+// what was left out went from there to its own name, also where it looked like what had been there.
+func (u *run) toPutBack() ([]tree.Change, error) {
 	if len(u.vacated) == 0 {
-		return u.changes
+		return u.changes, nil
 	}
-	out := slices.Clone(u.changes)
-	for i, c := range out {
-		if c.Path.Within(u.vacated...) {
-			out[i].New = nil
+	out := slices.DeleteFunc(slices.Clone(u.changes), func(c tree.Change) bool { return c.Path.Within(u.vacated...) })
+	had, err := u.r.history.Tree(u.before)
+	if err != nil {
+		return nil, err
+	}
+	for it, err := range had {
+		if err != nil {
+			return nil, err
+		}
+		if it.Path.Within(u.vacated...) {
+			out = append(out, tree.Change{Path: it.Path, Old: &it.Entry})
 		}
 	}
-	return out
+	slices.SortFunc(out, func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
+	return out, nil
 }
 
 // markGone writes into the record what is gone: run.json tells it too.

@@ -43,6 +43,7 @@ func (u *run) mendRun() error {
 	if now, err := u.r.statFile(u.rec.ID, logFile); err == nil && now.SameFile(ours) {
 		return nil
 	}
+	u.logGone = true
 	if err := u.noteOtherLog(); err != nil {
 		return err
 	}
@@ -50,8 +51,8 @@ func (u *run) mendRun() error {
 }
 
 // mendOthers writes the other records again where .decree/runs is another directory
-// than before, and the user's own files one by one: all that is missing of them went
-// while the command ran.
+// than before, or the run's own log was deleted there, and the user's own files one by one: all that is missing of them
+// went while the command ran.
 func (u *run) mendOthers() error {
 	now, err := u.r.project.Decree.Stat("runs")
 	if err != nil {
@@ -72,13 +73,17 @@ func (u *run) mendOthers() error {
 	if err != nil {
 		return err
 	}
-	if !now.SameFile(u.runs) {
+	if u.logGone || !now.SameFile(u.runs) {
 		n, err := u.r.bringBack()
 		if err != nil {
 			return err
 		}
+		what := ".decree/runs"
+		if now.SameFile(u.runs) {
+			what = "records in " + what
+		}
 		if n > 0 {
-			u.say("the command deleted .decree/runs; %s written again", recordsWere(n))
+			u.say("the command deleted %s; %s written again", what, recordsWere(n))
 		}
 	}
 	if len(blocked) > 0 {
@@ -108,7 +113,7 @@ func (u *run) mendOthers() error {
 	if err != nil {
 		return err
 	}
-	u.runs, u.born = now, born // not before: what failed is tried again
+	u.runs, u.born, u.logGone = now, born, false // not before: what failed is tried again
 	return nil
 }
 

@@ -119,18 +119,19 @@ type RunResult struct {
 
 // run is one run on its way.
 type run struct {
-	r      *Recorder
-	x      *writeSession
-	o      RunOptions
-	limits limits
-	opened *history.Opened
-	rec    *history.Record
-	runs   disk.Info            // of .decree/runs, to see whether the command deleted it
-	born   int64                // decreeBorn, then
-	packs  map[string]disk.Info // the store's, likewise
-	own    ownSet               // the user's own files in .decree
-	modes  ownModes             // of the root, .decree and decree's own in it
-	inbox  disk.Info            // of .decree/inbox, to see whether the command put something there
+	r       *Recorder
+	x       *writeSession
+	o       RunOptions
+	limits  limits
+	opened  *history.Opened
+	rec     *history.Record
+	runs    disk.Info            // of .decree/runs, to see whether the command deleted it
+	born    int64                // decreeBorn, then
+	logGone bool                 // the command deleted the run's own log
+	packs   map[string]disk.Info // the store's, likewise
+	own     ownSet               // the user's own files in .decree
+	modes   ownModes             // of the root, .decree and decree's own in it
+	inbox   disk.Info            // of .decree/inbox, to see whether the command put something there
 
 	unrecorded []unrecordedEntry // what the root holds beside them
 	uncopied   []string          // of uncopiedDirs, those that .decree had as the run began
