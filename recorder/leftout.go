@@ -618,8 +618,8 @@ func (r *Recorder) leaveRenamed(recs []*history.Record, p *plan.Plan) (notes []s
 	for _, rec := range recs {
 		for _, l := range renamedIn(rec) {
 			at := r.placeOf(l, p)
-			within := func(s worktree.Step) bool { return s.Path.Within(at) }
-			if at == "" || slices.Contains(stay, at) || !slices.ContainsFunc(p.Steps, within) {
+			isAbout := func(it plan.Item) bool { return it.Verdict != plan.Done && it.Path.Within(at) }
+			if at == "" || slices.Contains(stay, at) || !slices.ContainsFunc(p.Items, isAbout) {
 				continue
 			}
 			stay = append(stay, at)
@@ -627,7 +627,9 @@ func (r *Recorder) leaveRenamed(recs []*history.Record, p *plan.Plan) (notes []s
 			if _, err := r.project.Dir.Stat(l.name()); isMissing(err) {
 				note += fmt.Sprintf("; 'mv %s %s' gives it its name again", tree.ShellWord(string(at)), tree.ShellWord(l.name()))
 			}
-			was := slices.IndexFunc(p.Steps, func(s worktree.Step) bool { return s.To != nil && (within(s) || at.Below(s.Path) && !s.To.IsDir()) })
+			was := slices.IndexFunc(p.Steps, func(s worktree.Step) bool {
+				return s.To != nil && (s.Path.Within(at) || at.Below(s.Path) && !s.To.IsDir())
+			})
 			if was >= 0 {
 				path := at
 				if at.Below(p.Steps[was].Path) {
@@ -650,12 +652,12 @@ func (r *Recorder) placeOf(l renaming, p *plan.Plan) tree.Path {
 	if err == nil && now.Ino == l.Ino && (now.Kind == disk.Directory) == l.Dir && (l.Born == 0 || r.isStill(l.leftNote, l.at(), now)) {
 		return l.at() // perhaps with other content
 	}
-	for _, s := range p.Steps {
-		if s.From == nil || (s.From.Type == tree.Dir) != l.Dir {
+	for _, it := range p.Items {
+		if it.From == nil || (it.From.Type == tree.Dir) != l.Dir {
 			continue
 		}
-		if now, err := dirs.Stat(s.Path); err == nil && r.isStill(l.leftNote, s.Path, now) {
-			return s.Path
+		if now, err := dirs.Stat(it.Path); err == nil && r.isStill(l.leftNote, it.Path, now) {
+			return it.Path
 		}
 	}
 	return ""

@@ -181,3 +181,39 @@ func TestRenamedIntoANewDirectory(t *testing.T) {
 	require.Contains(t, strings.Join(res.Notes, "\n"), "d/v was venv when run "+id+" began, and stays; 'mv d/v venv' gives it its name again; once it is moved away, 'decree restore "+id+" d' brings")
 	require.Equal(t, "x\n", s.read("d/v/x"))
 }
+
+// TestRenamedAndEdited: an edit in what stays where it is stands in the way of nothing.
+func TestRenamedAndEdited(t *testing.T) {
+	ctx := context.Background()
+	for name, take := range map[string]func(*Recorder) (*MoveResult, error){
+		"revert": func(r *Recorder) (*MoveResult, error) {
+			return r.Revert(ctx, MoveOptions{Refs: []string{"last"}, Yes: true})
+		},
+		"undo": func(r *Recorder) (*MoveResult, error) { return r.Undo(ctx, UndoOptions{Yes: true}) },
+		"restore": func(r *Recorder) (*MoveResult, error) {
+			return r.Restore(ctx, RestoreOptions{Ref: "last", Yes: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sweep{bench: newBench(t), t: t}
+			s.write(".gitignore", "build\n*.env\n")
+			s.write("my.env", "secret\n")
+			require.NoError(t, os.Mkdir(filepath.Join(s.root, "build"), 0o755))
+			s.write("build/x", "x\n")
+			require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 0, shell("mv build a; mv my.env mine; echo f >f")) }))
+			s.write("a/x", "edited\n")
+			s.write("mine", "edited\n")
+			r := s.open()
+			defer r.Close()
+			res, err := take(r)
+			require.NoError(t, err)
+			notes := strings.Join(res.Notes, "\n")
+			require.Contains(t, notes, "a was build when run ")
+			require.Contains(t, notes, "mine was my.env when run ")
+			require.NotContains(t, notes, "brings what was there before")
+			require.Equal(t, "edited\n", s.read("a/x"))
+			require.Equal(t, "edited\n", s.read("mine"))
+			require.NoFileExists(t, filepath.Join(s.root, "f"))
+		})
+	}
+}

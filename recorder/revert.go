@@ -117,7 +117,7 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writeSession, o Mov
 	if err != nil {
 		return nil, lookError(err)
 	}
-	t.notes = append(t.notes, r.leaveOutputs(p)...)
+	r.leaveAlone(t, p, d)
 	if err := r.refuse(t, p, o, d); err != nil {
 		return nil, err
 	}
@@ -134,16 +134,21 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writeSession, o Mov
 	return r.carryOut(ctx, x, t, o, res, func(p *plan.Plan) action { return r.actionOf(t, d, p) })
 }
 
+// leaveAlone takes out of a plan what is nobody's to move, edited or not, and notes it.
+func (r *Recorder) leaveAlone(t *selection, p *plan.Plan, d plan.Direction) {
+	t.notes = append(t.notes, r.leaveOutputs(p)...)
+	if d == plan.Back {
+		t.notes = append(t.notes, r.leaveRenamed(t.records, p)...)
+	}
+}
+
 // prepareMove takes out of a plan what cannot be done, and notes what is to be known.
 func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res *MoveResult, o MoveOptions) error {
-	if d == plan.Back {
-		res.Notes = r.leaveRenamed(t.records, p)
-	}
 	full, err := r.leaveFullDirs(p)
 	if err != nil {
 		return err
 	}
-	res.Notes = slices.Concat(res.Notes, t.notes, full)
+	res.Notes = slices.Concat(t.notes, full)
 	for _, rec := range t.records {
 		if d == plan.Back {
 			moves := func(place tree.Path) bool {

@@ -308,7 +308,7 @@ func (w *undoing) finish(ctx context.Context, x *writeSession) (*MoveResult, err
 	if err != nil {
 		return nil, lookError(err)
 	}
-	w.t.notes = append(w.t.notes, w.r.leaveOutputs(p)...)
+	w.r.leaveAlone(w.t, p, plan.Back)
 	res := &MoveResult{Plan: p, Walked: w.done, Passed: w.passed}
 	if w.taken == 0 {
 		res.Walked = nil
