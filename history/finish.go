@@ -67,6 +67,11 @@ type storing struct {
 	files map[string]tree.Hash
 }
 
+// isDeletedOpen says whether a FUSE or NFS has given that name to a file that was deleted while it was open, until it is closed.
+func isDeletedOpen(name string) bool {
+	return strings.HasPrefix(name, ".fuse_hidden") || strings.HasPrefix(name, ".nfs0")
+}
+
 // dir stores what dir has, which is at prefix in the run directory, and flushes its names.
 func (s *storing) dir(dir disk.Dir, prefix string) error {
 	list, err := dir.List()
@@ -76,7 +81,7 @@ func (s *storing) dir(dir disk.Dir, prefix string) error {
 	slices.SortFunc(list, func(a, b disk.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	for _, e := range list {
 		name := prefix + e.Name
-		if name == runJSON || name == manifestJSON || strings.HasPrefix(name, project.OutboxDir) {
+		if name == runJSON || name == manifestJSON || strings.HasPrefix(name, project.OutboxDir) || isDeletedOpen(e.Name) {
 			continue
 		}
 		st, err := dir.Stat(e.Name)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -25,19 +24,27 @@ import (
 // What is not put back at once, as a run's that succeeded or an agent's turn, has in its record which of it got a name
 // that is recorded: a revert would take that away as a file that was made. It stays there, named.
 
-// unrecordedEntry is an entry of the root that is not recorded, as a run begins.
+// unrecordedEntry is an entry of the root that is not recorded, as a run or turn begins, and as its open record has it.
 type unrecordedEntry struct {
-	name string
-	info disk.Info
-	born int64 // disk.Dir.Born
-	// handle keeps the entry's inode from being given to another; nil where it cannot
-	// be opened, or too many are.
-	handle io.Closer
+	Name  string `json:"name"` // quoted
+	Dir   bool   `json:"dir,omitempty"`
+	Ino   uint64 `json:"ino"`
+	Born  int64  `json:"born,omitempty"` // disk.Dir.Born; 0: not known
+	Mtime int64  `json:"mtime"`
+	Size  int64  `json:"size"`
+	// linked: other paths lead to it too, hard links, of which none is told from one that it was moved to.
+	linked bool
 }
 
-// hasOtherNames says whether other paths lead to it too: hard links, of which none is told from one that it was moved to.
-func (l *unrecordedEntry) hasOtherNames() bool {
-	return l.info.Kind != disk.Directory && l.info.Nlink > 1
+func (l *unrecordedEntry) name() string { return tree.Unquoted(l.Name) }
+
+// is says whether what stat says now, and was born when born says, is the entry under any name, and not another one that has got its inode.
+// An overlay gives what it copies up another time of birth; a directory that was written to has other facts.
+func (l *unrecordedEntry) is(now disk.Info, born func() int64) bool {
+	if now.Ino != l.Ino || (now.Kind == disk.Directory) != l.Dir {
+		return false
+	}
+	return now.Mtime == l.Mtime && now.Size == l.Size || l.Born != 0 && born() == l.Born
 }
 
 // Gone is something unrecorded that a failed run's command took away and that is not
@@ -58,21 +65,11 @@ func (g Gone) Below() bool { return g.Path.Parent() != "" }
 
 func isRepository(path tree.Path) bool { return path.Name() == ".git" || path.Name() == ".decree" }
 
-// extraLeft is the place in an open record of a leftNote of each.
+// extraLeft is the place in an open record of each unrecordedEntry.
 const extraLeft = "left"
 
 // extraRenamed is the field of run.json with the paths in the tree that they had at its end, by name.
 const extraRenamed = "renamed"
-
-// leftNote is what is noted of an unrecordedEntry.
-type leftNote struct {
-	Name  string `json:"name"` // quoted
-	Dir   bool   `json:"dir,omitempty"`
-	Ino   uint64 `json:"ino"`
-	Born  int64  `json:"born,omitempty"` // in ns since 1970; 0: not known
-	Mtime int64  `json:"mtime"`
-	Size  int64  `json:"size"`
-}
 
 // extraGone is the field of run.json that names what is gone.
 const extraGone = "gone"
@@ -80,8 +77,6 @@ const extraGone = "gone"
 const (
 	// maxLeftOut bounds what is noted of a root before a run, and the entries that are looked at at once.
 	maxLeftOut = 4096
-	// maxHandles bounds how many of them are kept open.
-	maxHandles = 64
 	// maxBelow bounds what is named of what lay deeper.
 	maxBelow = 100
 )
@@ -102,7 +97,6 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []unrecordedEntry, err 
 			}
 			info, err := r.project.Dir.Stat(e.Name)
 			if err != nil && !isMissing(err) && e.Name == ".git" {
-				closeLeft(out)
 				return nil, err
 			}
 			if err != nil || info.Kind == disk.Special { // a mount whose server is gone has nothing that a command could move
@@ -113,17 +107,15 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []unrecordedEntry, err 
 			infos[path] = info
 		}
 		if paths, err = r.onlyIgnored(ctx, paths); err != nil {
-			closeLeft(out)
 			return nil, err
 		}
 		for _, path := range paths {
 			if len(out) == maxLeftOut {
 				return out, nil
 			}
-			l := unrecordedEntry{name: path.Name(), info: infos[path], born: r.project.Dir.Born(path.Name())}
-			if len(out) < min(maxHandles, disk.OpenLimit()/8) {
-				l.handle = r.keepOpen(l.name, l.info)
-			}
+			info := infos[path]
+			l := unrecordedEntry{Name: tree.Quote(path), Dir: info.Kind == disk.Directory, Ino: info.Ino, Born: r.project.Dir.Born(path.Name()), Mtime: info.Mtime, Size: info.Size}
+			l.linked = !l.Dir && info.Nlink > 1
 			out = append(out, l)
 		}
 	}
@@ -144,50 +136,6 @@ func (r *Recorder) onlyIgnored(ctx context.Context, paths []tree.Path) (out []tr
 	return out, err
 }
 
-// keepOpen opens an entry. One on another file system is not opened: that could not be
-// unmounted as long as it is open.
-func (r *Recorder) keepOpen(name string, info disk.Info) io.Closer {
-	self, err := r.project.Dir.Self()
-	if err != nil || self.Dev != info.Dev {
-		return nil
-	}
-	switch info.Kind {
-	case disk.Directory:
-		if d, err := r.project.Dir.OpenDir(name); err == nil {
-			return d
-		}
-	case disk.Regular:
-		if f, err := r.project.Dir.Open(name); err == nil {
-			return f
-		}
-	}
-	return nil
-}
-
-// isSame says whether name in dir, of which stat says now, is the entry.
-func (l *unrecordedEntry) isSame(now disk.Info, dir disk.Dir, name string) bool {
-	if !now.SameFile(l.info) || now.Kind != l.info.Kind {
-		return false
-	}
-	// The inode of one that is not open may be another's by now.
-	return l.handle != nil || now.Mtime == l.info.Mtime && now.Size == l.info.Size || l.born != 0 && dir.Born(name) == l.born
-}
-
-// hasNoName says whether it is known that the entry has no name any more.
-func (l *unrecordedEntry) hasNoName() bool {
-	var now disk.Info
-	var err error
-	switch handle := l.handle.(type) {
-	case disk.File:
-		now, err = handle.Stat()
-	case disk.Dir:
-		now, err = handle.Self()
-	default:
-		return false
-	}
-	return err == nil && now.Nlink == 0
-}
-
 // bringLeftOut gives what only got another name its own again, notes what is gone,
 // and returns the paths that must stay as they are, since they hold what was left out.
 func (u *run) bringLeftOut() (stay []tree.Path, err error) {
@@ -200,37 +148,37 @@ func (u *run) bringLeftOut() (stay []tree.Path, err error) {
 		return nil, err
 	}
 	for _, l := range gone {
-		at := places[l.name]
+		at, name := places[l.Name], l.name()
 		if at == "" {
-			_, err := u.r.project.Dir.Stat(l.name)
-			if err != nil || l.name == ".git" { // else it is written anew, as editors and builds do
-				u.res.Gone = append(u.res.Gone, Gone{Path: tree.Path(l.name)})
+			_, err := u.r.project.Dir.Stat(name)
+			if err != nil || name == ".git" { // else it is written anew, as editors and builds do
+				u.res.Gone = append(u.res.Gone, Gone{Path: tree.Path(name)})
 			}
 			continue
 		}
-		respelled, err := u.r.isAt(l.name, l.info)
+		respelled, err := u.r.isAtName(l)
 		if err != nil {
 			return nil, err
 		}
 		var moved bool
 		if respelled {
 			stay = append(stay, at) // it leads to what is brought back
-			moved, err = u.r.respell(at, l.name)
+			moved, err = u.r.respell(at, name)
 		} else {
-			moved, err = u.r.bring(at, l.name)
+			moved, err = u.r.bring(at, name)
 		}
 		if moved && !respelled {
 			u.vacated = append(u.vacated, at)
 		}
 		if moved {
-			u.say("%s had become %s, and has its name again", tree.Quote(l.name), tree.Quote(at))
+			u.say("%s had become %s, and has its name again", l.Name, tree.Quote(at))
 			if err != nil {
 				u.say("%v", err)
 			}
 			continue
 		}
 		stay = append(stay, at)
-		u.res.Gone = append(u.res.Gone, Gone{Path: tree.Path(l.name), Now: at, Why: err})
+		u.res.Gone = append(u.res.Gone, Gone{Path: tree.Path(name), Now: at, Why: err})
 	}
 	return stay, u.tellBelow()
 }
@@ -298,25 +246,25 @@ func (u *run) elsewhere(top tree.Path) (gone []unrecordedEntry, places map[strin
 		listed[e.Name] = true
 	}
 	for _, l := range u.unrecorded {
-		here, err := u.r.isAt(l.name, l.info)
+		here, err := u.r.isAtName(l)
 		if err != nil {
 			return nil, nil, err
 		}
-		if !here || !listed[l.name] {
+		if !here || !listed[l.name()] {
 			gone = append(gone, l)
 		}
 	}
 	places, err = u.r.whereIs(gone, top)
-	depth := func(l unrecordedEntry) int { return strings.Count(string(places[l.name]), "/") }
+	depth := func(l unrecordedEntry) int { return strings.Count(string(places[l.Name]), "/") }
 	slices.SortStableFunc(gone, func(a, b unrecordedEntry) int { return depth(b) - depth(a) })
 	return gone, places, err
 }
 
-// isAt says whether a name in the root leads to an entry. Where case is folded another
-// spelling of its name does, too.
-func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
-	now, err := r.project.Dir.Stat(name)
-	return err == nil && now.SameFile(was), disk.UnlessMissing(err)
+// isAtName says whether the name of an entry leads to it. Where case is folded another
+// spelling of it does, too.
+func (r *Recorder) isAtName(l unrecordedEntry) (bool, error) {
+	now, err := r.project.Dir.Stat(l.name())
+	return err == nil && now.Ino == l.Ino, disk.UnlessMissing(err)
 }
 
 // clearOwn puts aside what was left out and lies in the place of decree's own files
@@ -324,7 +272,7 @@ func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
 func (u *run) clearOwn() error {
 	gone, places, err := u.elsewhere(".decree")
 	for _, l := range gone {
-		if at := places[l.name]; err == nil && u.isOwn(at) {
+		if at := places[l.Name]; err == nil && u.isOwn(at) {
 			err = u.r.project.PutPathAside(string(at))
 		}
 	}
@@ -380,15 +328,15 @@ func (r *Recorder) respell(at tree.Path, name string) (moved bool, err error) {
 // their names. The error is one that may have hidden them.
 func (r *Recorder) whereIs(gone []unrecordedEntry, top tree.Path) (map[string]tree.Path, error) {
 	found := map[string]tree.Path{}
-	gone = slices.DeleteFunc(slices.Clone(gone), func(l unrecordedEntry) bool { return l.hasOtherNames() || l.hasNoName() })
+	gone = slices.DeleteFunc(slices.Clone(gone), func(l unrecordedEntry) bool { return l.linked })
 	dirs := []tree.Path{top}
 	if top != "" {
 		info, err := r.project.Dir.Stat(string(top))
 		if err != nil && !isMissing(err) {
 			return found, err
 		}
-		if i := slices.IndexFunc(gone, func(l unrecordedEntry) bool { return err == nil && l.isSame(info, r.project.Dir, string(top)) }); i >= 0 {
-			found[gone[i].name] = top
+		if i := slices.IndexFunc(gone, func(l unrecordedEntry) bool { return err == nil && l.is(info, birthOf(r.project.Dir, string(top))) }); i >= 0 {
+			found[gone[i].Name] = top
 		}
 		if err != nil || info.Kind != disk.Directory {
 			dirs = nil // a command may have put anything in its place
@@ -421,7 +369,7 @@ func (r *Recorder) lookIn(dir disk.Dir, at tree.Path, mounted map[tree.Path]stri
 	}
 	for _, e := range list {
 		name := at.Join(e.Name)
-		wanted := func(l unrecordedEntry) bool { return e.Kind == disk.Unknown || e.Kind == l.info.Kind }
+		wanted := func(l unrecordedEntry) bool { return e.Kind == disk.Unknown || (e.Kind == disk.Directory) == l.Dir }
 		if mounted[name] != "" || e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
 			continue
 		}
@@ -433,8 +381,8 @@ func (r *Recorder) lookIn(dir disk.Dir, at tree.Path, mounted map[tree.Path]stri
 			return below, err
 		}
 		for _, l := range gone {
-			if l.isSame(info, dir, e.Name) {
-				found[l.name] = name
+			if l.is(info, birthOf(dir, e.Name)) {
+				found[l.Name] = name
 			}
 		}
 		if info.Kind == disk.Directory {
@@ -514,45 +462,30 @@ func namesIn(rec *history.Record, field string) []string { return fieldOf[[]stri
 
 // noteLeft puts them into an open record.
 func noteLeft(left []unrecordedEntry, extra map[string]json.RawMessage) (err error) {
-	notes := make([]leftNote, 0, len(left))
-	for _, l := range left {
-		if l.hasOtherNames() {
-			continue
-		}
-		notes = append(notes, leftNote{Name: tree.Quote(tree.Path(l.name)), Dir: l.info.Kind == disk.Directory, Ino: l.info.Ino, Born: l.born, Mtime: l.info.Mtime, Size: l.info.Size})
-	}
-	extra[extraLeft], err = json.Marshal(notes)
+	extra[extraLeft], err = json.Marshal(slices.DeleteFunc(slices.Clone(left), func(l unrecordedEntry) bool { return l.linked }))
 	return err
-}
-
-func closeLeft(left []unrecordedEntry) {
-	for _, l := range left {
-		if l.handle != nil {
-			l.handle.Close()
-		}
-	}
 }
 
 // noteRenamed writes into a record which of what it left out has a path that is recorded by its end.
 func (r *Recorder) noteRenamed(rec *history.Record, o *history.Opened, changes changeSeq) error {
-	var gone []leftNote
+	var gone []unrecordedEntry
 	if raw := o.Extra[extraLeft]; raw == nil || json.Unmarshal(raw, &gone) != nil {
 		return nil // of an older decree
 	}
-	gone = slices.DeleteFunc(gone, func(l leftNote) bool {
-		now, err := r.project.Dir.Stat(tree.Unquoted(l.Name))
-		return err == nil && now.Ino == l.Ino
+	gone = slices.DeleteFunc(gone, func(l unrecordedEntry) bool {
+		is, err := r.isAtName(l)
+		return err == nil && is
 	})
 	var found []renaming
 	dirs := r.tree.Dirs()
 	defer dirs.Close()
 	note := func(path tree.Path, isDir bool, size int64) {
-		likely := func(l leftNote) bool { return l.Dir == isDir && (isDir || l.Born != 0 || l.Size == size) }
+		likely := func(l unrecordedEntry) bool { return l.Dir == isDir && (isDir || l.Born != 0 || l.Size == size) }
 		if !slices.ContainsFunc(gone, likely) {
 			return
 		}
 		now, err := dirs.Stat(path)
-		i := slices.IndexFunc(gone, func(l leftNote) bool { return err == nil && likely(l) && r.isStill(l, path, now) })
+		i := slices.IndexFunc(gone, func(l unrecordedEntry) bool { return err == nil && l.is(now, r.birthAt(path)) })
 		if i >= 0 {
 			l := gone[i]
 			l.Mtime, l.Size = now.Mtime, now.Size
@@ -586,27 +519,26 @@ func (r *Recorder) noteRenamed(rec *history.Record, o *history.Opened, changes c
 	return setField(rec, extraRenamed, found, len(found) > 0)
 }
 
-// isStill says whether what is at a path is an entry that was left out, and not another one that got its inode.
-func (r *Recorder) isStill(l leftNote, at tree.Path, now disk.Info) bool {
-	if now.Ino != l.Ino {
-		return false
+// birthOf is when what has a name in a directory was born, for unrecordedEntry.is.
+func birthOf(dir disk.Dir, name string) func() int64 {
+	return func() int64 { return dir.Born(name) }
+}
+
+// birthAt is birthOf of a path in the tree.
+func (r *Recorder) birthAt(at tree.Path) func() int64 {
+	return func() (born int64) {
+		_ = disk.InDir(r.project.Dir, string(at.Parent()), func(dir disk.Dir) error { born = dir.Born(at.Name()); return nil })
+		return born
 	}
-	if l.Born == 0 {
-		return now.Mtime == l.Mtime && now.Size == l.Size
-	}
-	born := int64(0)
-	err := disk.InDir(r.project.Dir, string(at.Parent()), func(dir disk.Dir) error { born = dir.Born(at.Name()); return nil })
-	return err == nil && born == l.Born
 }
 
 // renaming is a path in the tree that something has which was left out under its name in the root.
 type renaming struct {
 	Path string `json:"path"` // quoted
-	leftNote
+	unrecordedEntry
 }
 
 func (n renaming) at() tree.Path { return tree.Path(tree.Unquoted(n.Path)) }
-func (n renaming) name() string  { return tree.Unquoted(n.Name) }
 
 // renamedIn are those that noteRenamed found.
 func renamedIn(rec *history.Record) []renaming { return fieldOf[[]renaming](rec, extraRenamed) }
@@ -644,21 +576,25 @@ func (r *Recorder) leaveRenamed(recs []*history.Record, p *plan.Plan) (notes []s
 	return notes
 }
 
-// placeOf is where something renamed is now, as far as the plan is about it, "" where it is not.
+// placeOf is where something renamed is now, as far as the plan is about it, "" where it is not. What stands at its path is what became of
+// it, also as another file or directory: an editor saves by a rename, and an undo makes directories anew.
 func (r *Recorder) placeOf(l renaming, p *plan.Plan) tree.Path {
 	dirs := r.tree.Dirs()
 	defer dirs.Close()
-	now, err := dirs.Stat(l.at())
-	if err == nil && now.Ino == l.Ino && (now.Kind == disk.Directory) == l.Dir && (l.Born == 0 || r.isStill(l.leftNote, l.at(), now)) {
-		return l.at() // perhaps with other content
+	isAt := func(path tree.Path) bool {
+		now, err := dirs.Stat(path)
+		return err == nil && l.is(now, r.birthAt(path))
+	}
+	if isAt(tree.Path(l.name())) {
+		return ""
 	}
 	for _, it := range p.Items {
-		if it.From == nil || (it.From.Type == tree.Dir) != l.Dir {
-			continue
-		}
-		if now, err := dirs.Stat(it.Path); err == nil && r.isStill(l.leftNote, it.Path, now) {
+		if it.From != nil && (it.From.Type == tree.Dir) == l.Dir && isAt(it.Path) {
 			return it.Path
 		}
+	}
+	if now, err := dirs.Stat(l.at()); err == nil && (now.Kind == disk.Directory) == l.Dir {
+		return l.at()
 	}
 	return ""
 }

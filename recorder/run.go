@@ -291,7 +291,6 @@ func (u *run) close() {
 	if u.log != nil {
 		u.log.Close()
 	}
-	closeLeft(u.unrecorded)
 }
 
 // begin records the tree and opens the record, each durable before the next.

@@ -280,7 +280,6 @@ func (r *Recorder) turnFrom(ctx context.Context, x *writeSession, e TurnEvent) (
 	left, err := r.lookLeftOut(ctx)
 	if err == nil {
 		err = noteLeft(left, extra)
-		closeLeft(left)
 	}
 	if err != nil {
 		return nil, err
