@@ -17,7 +17,7 @@ import (
 
 // TestRenamedIsNotDeleted: .git and an ignored file that got names which are recorded, in a turn, in a run that succeeded or in one that
 // was interrupted, have their own again when that is taken back or a restore goes back behind it. Where the name is taken
-// they stay. What a redo brings is a copy, and goes with the next undo.
+// they stay.
 func TestRenamedIsNotDeleted(t *testing.T) {
 	ctx := context.Background()
 	revert := func(r *Recorder) (*MoveResult, error) {
@@ -216,4 +216,59 @@ func TestRenamedAndEdited(t *testing.T) {
 			require.NoFileExists(t, filepath.Join(s.root, "f"))
 		})
 	}
+}
+
+// TestRenamedAndMadeAnew: what one run renamed, and a second one saved by a rename or gave another name again, stays where both are undone, at once or
+// one after the other. Where it has its own name again, what is at the other one is not it, and goes.
+func TestRenamedAndMadeAnew(t *testing.T) {
+	ctx := context.Background()
+	for _, n := range []int{1, 2} {
+		s := &sweep{bench: newBench(t), t: t}
+		s.write(".gitignore", "build\n*.env\n")
+		s.write("my.env", "secret\n")
+		require.NoError(t, os.Mkdir(filepath.Join(s.root, "build"), 0o755))
+		s.write("build/x", "x\n")
+		for _, command := range []string{"mv build a; mv my.env mine", "mv a b; echo more >new; mv new mine"} {
+			require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 0, shell(command)) }))
+		}
+		r := s.open()
+		defer r.Close()
+		var notes []string
+		for range 3 - n {
+			res, err := r.Undo(ctx, UndoOptions{N: n, Yes: true})
+			require.NoError(t, err)
+			notes = append(notes, res.Notes...)
+		}
+		said := strings.Join(notes, "\n")
+		require.Contains(t, said, "mine was my.env when run ")
+		require.Contains(t, said, map[int]string{1: "a was build when run ", 2: "b was build when run "}[n])
+		require.Equal(t, map[int]string{1: "secret\n", 2: "more\n"}[n], s.read("mine"))
+		require.Equal(t, "x\n", s.read(map[int]string{1: "a/x", 2: "b/x"}[n]))
+	}
+	s := &sweep{bench: newBench(t), t: t}
+	s.write(".gitignore", "*.env\n")
+	s.write("my.env", "secret\n")
+	require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 0, shell("mv my.env mine")) }))
+	require.NoError(t, os.Rename(filepath.Join(s.root, "mine"), filepath.Join(s.root, "my.env")))
+	s.write("mine", "secret\n")
+	r := s.open()
+	defer r.Close()
+	_, err := r.Undo(ctx, UndoOptions{Yes: true})
+	require.NoError(t, err)
+	require.Equal(t, "secret\n", s.read("my.env"))
+	require.NoFileExists(t, filepath.Join(s.root, "mine"))
+}
+
+// TestRenamedAndRestored: a restore to after the run brings what it recorded of that.
+func TestRenamedAndRestored(t *testing.T) {
+	s := &sweep{bench: newBench(t), t: t}
+	s.write(".gitignore", "*.env\n")
+	s.write("my.env", "secret\n")
+	require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 0, shell("mv my.env mine")) }))
+	s.write("mine", "edited\n")
+	r := s.open()
+	defer r.Close()
+	_, err := r.Restore(context.Background(), RestoreOptions{Ref: "last", After: true, Yes: true})
+	require.NoError(t, err)
+	require.Equal(t, "secret\n", s.read("mine"))
 }

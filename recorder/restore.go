@@ -100,7 +100,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writeSession, o RestoreOpti
 		}
 		return out, nil
 	}
-	if err := r.leaveRenamedSince(rec, out); err != nil {
+	if err := r.leaveRenamedSince(to, out); err != nil {
 		return nil, err
 	}
 	if err := r.mountedSince(rec, target, p); err != nil {
@@ -134,9 +134,12 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writeSession, o RestoreOpti
 }
 
 // leaveRenamedSince is leaveRenamed of a restore that goes back behind records.
-func (r *Recorder) leaveRenamedSince(to *history.Record, out *MoveResult) error {
-	recs := []*history.Record{to}
-	err := r.history.Since(to, func(rec *history.Record) { recs = append(recs, rec) })
+func (r *Recorder) leaveRenamedSince(to Point, out *MoveResult) error {
+	var recs []*history.Record
+	if !to.After {
+		recs = append(recs, to.Record)
+	}
+	err := r.history.Since(to.Record, func(rec *history.Record) { recs = append(recs, rec) })
 	if err == nil {
 		out.Notes = r.leaveRenamed(recs, out.Plan)
 	}
