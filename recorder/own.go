@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -69,6 +71,7 @@ type ownCache struct {
 	large  map[string]*largeDir // by path
 	log    ownLog
 	packs  map[string]disk.Info // of the store, when all was flushed
+	aside  sync.Mutex           // held to put aside what stands in the place of one
 }
 
 // forget ends the watches: what they know was not made durable.
@@ -740,13 +743,34 @@ func ownNames(files []ownFile) (names []string) {
 
 // bringOwn makes the user's own files in .decree again where they are missing, and
 // returns them. One that another user's rights or a mount keep out, or that the store has lost, is noted.
-// Directories get their modes last: they may forbid what is made in them.
+// Directories get their modes last: they may forbid what is made in them. Of thousands of messages the
+// flushes wait side by side.
 func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 	var made []ownFile
 	var barred []string
 	var cause error
-	for _, f := range files {
-		missing, err := r.bringOne(f)
+	missing, errs := make([]bool, len(files)), make([]error, len(files))
+	plain := func(f ownFile) bool { return !f.Dir && f.Target == "" && !f.beside }
+	for i, f := range files { // directories before what they hold
+		if !plain(f) {
+			missing[i], errs[i] = r.bringOne(f)
+		}
+	}
+	_ = sideBySide(context.Background(), flushers, len(files), func(i int) error {
+		if plain(files[i]) {
+			missing[i], errs[i] = r.bringOne(files[i])
+		}
+		return nil
+	})
+	dirs := map[string]bool{}
+	for i, f := range files {
+		if at := path.Dir(f.Path); errs[i] == nil && missing[i] && !dirs[at] {
+			dirs[at] = true
+			errs[i] = disk.InDir(r.project.Dir, path.Join(".decree", at), disk.Dir.Sync)
+		}
+	}
+	for i, f := range files {
+		err := errs[i]
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EBUSY) || lostContents(err) {
 			barred, cause = append(barred, ".decree/"+f.Path), err
 			continue
@@ -755,7 +779,7 @@ func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 			return brought, fmt.Errorf(".decree/%s: %w", f.Path, err)
 		}
 		brought = append(brought, f)
-		if missing && f.Dir {
+		if missing[i] && f.Dir {
 			made = append(made, f)
 		}
 	}
@@ -817,7 +841,10 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 	case err != nil || !f.displacedBy(st.Kind):
 		return false, err
 	default:
-		if err = r.project.PutAside(dir, name); err != nil {
+		r.own.aside.Lock()
+		err = r.project.PutAside(dir, name)
+		r.own.aside.Unlock()
+		if err != nil {
 			return false, err
 		}
 	}
@@ -829,35 +856,23 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 		}
 		return true, err
 	case f.Target != "":
-		return true, errors.Join(makeLink(dir, f.Target, name), dir.Sync())
+		return true, makeLink(dir, f.Target, name)
 	}
-	data, err := r.ownContent(f)
-	if err != nil {
-		return true, err
-	}
-	err = writeOwnDraft(dir, data, f)
-	if err == nil {
-		err = dir.RenameNew(ownDraft, dir, name)
-	}
-	if errors.Is(err, fs.ErrExist) { // somebody has made one meanwhile
-		return false, dir.Remove(ownDraft)
-	}
-	return true, errors.Join(err, dir.Sync())
-}
-
-// writeOwnDraft writes what is to be f, with its mode and time.
-func writeOwnDraft(dir disk.Dir, data []byte, f ownFile) error {
-	var is disk.Info
-	err := disk.Replace(dir, ownDraft, disk.Replacement{Perm: f.Mode & 0o777, Flush: true}, func(to disk.File) (err error) {
-		if _, err = to.Write(data); err == nil {
-			is, err = to.Stat()
+	draft := draftOf(f)
+	err = disk.Replace(dir, name, disk.Replacement{Perm: f.Mode & 0o777, Temp: draft, Place: dir.RenameNew}, func(to disk.File) error {
+		if err := r.writeOwn(to, f); err != nil {
+			return err
 		}
-		return err
+		is, err := to.Stat()
+		if err == nil && f.Mtime != 0 {
+			err = dir.SetMtime(draft, is, f.Mtime)
+		}
+		return cmp.Or(err, to.Sync())
 	})
-	if err != nil || f.Mtime == 0 {
-		return err
+	if errors.Is(err, fs.ErrExist) { // somebody has made one meanwhile
+		return false, nil
 	}
-	return dir.SetMtime(ownDraft, is, f.Mtime)
+	return true, err
 }
 
 // besideName is the n-th name of a file beside the one that has its own.
@@ -870,9 +885,15 @@ func besideName(name string, n int) string {
 	return name + end
 }
 
-// ownDraft is a file that is being written again: a name made of its own may be too
-// long, or another file's. A death leaves it to the next recovery, which writes it anew.
+// ownDraft is what the names of files begin with that are being written again. The files' own names may be too
+// long, or another's. A death leaves one to the next recovery, which writes it anew.
 const ownDraft = ".decree-draft"
+
+// draftOf is the name that a file has until it is whole, another for each that is missing.
+func draftOf(f ownFile) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", f.act, f.Path))
+	return fmt.Sprintf("%s-%x", ownDraft, sum[:8])
+}
 
 // makeLink makes a link that belongs to the directory's owner, also under sudo.
 func makeLink(dir disk.Dir, target, name string) error {

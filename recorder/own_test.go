@@ -1,16 +1,20 @@
 package recorder
 
 import (
+	"context"
 	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/disk/disktest"
 )
 
 // TestADraftIsNotAMove: a message that lies under another name was moved by somebody.
@@ -76,4 +80,43 @@ func TestCopiedFromDone(t *testing.T) {
 		}
 		return struct{}{}, nil
 	})
+}
+
+// TestManyComeBack: each of many messages that a command has deleted is flushed before it has its name, and their directory once for all of them.
+func TestManyComeBack(t *testing.T) {
+	const many = 70
+	b := newBench(t)
+	name := func(i int) string { return fmt.Sprintf(".decree/inbox/m%02d.md", i) }
+	for i := range many {
+		b.write(name(i), fmt.Sprintf("task %d\n", i))
+	}
+	inbox := filepath.Join(b.root, ".decree", "inbox")
+	old := time.Now().Add(-time.Hour).Truncate(time.Microsecond)
+	require.NoError(t, os.Chtimes(filepath.Join(b.root, name(7)), old, old))
+	dirs, flushed := 0, map[string]bool{}
+	b.disk = disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		switch {
+		case st.Op == "Sync" && st.Path == inbox:
+			dirs++
+		case st.Op == "FileSync":
+			flushed[st.Path] = true
+		case st.Op == "RenameNew" && filepath.Dir(st.To) == inbox:
+			assert.True(t, flushed[st.Path], st.Path)
+		}
+		return disktest.Action{}
+	})
+	r := b.commanded(func() int { require.NoError(t, os.RemoveAll(inbox)); return 0 })
+	defer func() { require.NoError(t, r.Close()) }()
+	_, err := r.Run(context.Background(), command(b))
+	require.NoError(t, err)
+	for i := range many {
+		require.Equal(t, fmt.Sprintf("task %d\n", i), b.read(name(i)))
+	}
+	st, err := os.Stat(filepath.Join(b.root, name(7)))
+	require.NoError(t, err)
+	require.Equal(t, old, st.ModTime())
+	list, err := os.ReadDir(inbox)
+	require.NoError(t, err)
+	require.Len(t, list, many)
+	require.LessOrEqual(t, dirs, 2)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"io"
 	"maps"
 
 	"decree/history"
@@ -70,11 +71,20 @@ func (r *Recorder) asActed(from *int64, files []ownFile) (out []ownFile, err err
 	return append(out, displaced...), err
 }
 
-// ownContent is the content of a file that is to be written again.
-func (r *Recorder) ownContent(f ownFile) ([]byte, error) {
-	if f.act == 0 {
-		return r.object(f.Hash)
+// writeOwn writes the content of a file that is to be written again.
+func (r *Recorder) writeOwn(to io.Writer, f ownFile) error {
+	if f.act != 0 {
+		a, err := r.project.ActAt(f.act - 1)
+		if err == nil {
+			_, err = to.Write(a.Data)
+		}
+		return err
 	}
-	a, err := r.project.ActAt(f.act - 1)
-	return a.Data, err
+	from, _, err := r.store.Open(f.Hash)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	_, err = io.Copy(to, from)
+	return err
 }
