@@ -135,9 +135,9 @@ func (x *txn) newBack(s *step) error {
 	}
 	switch {
 	case s.seen.in == other:
-		return x.strangerBack(s, func(p slots) string { return p.in }, &s.seen.in)
+		return x.strangerBack(s, slotIn)
 	case s.seen.at == newState && s.seen.in == nothing:
-		return x.shift(s, s.To, func(p slots) string { return p.in }, &s.seen.in)
+		return x.shift(s, slotIn)
 	case s.seen.at == newState:
 		x.leaveForeign(s, "made by another process meanwhile")
 	case s.seen.at == other && s.seen.in == newState:
@@ -158,12 +158,12 @@ func (x *txn) replaceBack(s *step) error {
 			return x.swapBack(s)
 		}
 		if in == other {
-			return x.strangerBack(s, func(p slots) string { return p.in }, &s.seen.in)
+			return x.strangerBack(s, slotIn)
 		}
 		x.leave(s, sinceWhat(at))
 	case out == oldState || out == other:
 		if at == newState && in == nothing {
-			if err := x.shift(s, s.To, func(p slots) string { return p.in }, &s.seen.in); err != nil {
+			if err := x.shift(s, slotIn); err != nil {
 				return err
 			}
 		}
@@ -211,7 +211,7 @@ func (x *txn) swapBack(s *step) error {
 // outBack renames what was taken out to its place, if that is free.
 func (x *txn) outBack(s *step) error {
 	if s.seen.out == other {
-		return x.strangerBack(s, func(p slots) string { return p.out }, &s.seen.out)
+		return x.strangerBack(s, slotOut)
 	}
 	if s.seen.at != nothing {
 		if s.seen.at != oldState {
@@ -219,7 +219,7 @@ func (x *txn) outBack(s *step) error {
 		}
 		return nil
 	}
-	if err := x.putBack(s, func(p slots) string { return p.out }); err != nil {
+	if err := x.putBack(s, slotOut); err != nil {
 		return err
 	}
 	s.seen.at, s.seen.out = oldState, nothing
@@ -227,20 +227,21 @@ func (x *txn) outBack(s *step) error {
 }
 
 // putBack renames a slot's content to the path, where nothing is.
-func (x *txn) putBack(s *step, slot func(slots) string) error {
+func (x *txn) putBack(s *step, from slot) error {
 	d, p, done, err := x.both(s)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return p.RenameNew(slot(p), d.Dir, s.Path.Name())
+	return p.RenameNew(p.name(from), d.Dir, s.Path.Name())
 }
 
 // strangerBack gives another's bytes, which were taken out for the planned
 // ones, their place again, or one beside it if there is something else by now.
-func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error {
+func (x *txn) strangerBack(s *step, from slot) error {
+	holds := s.seen.holds(from)
 	if s.seen.at == nothing {
-		err := x.putBack(s, slot)
+		err := x.putBack(s, from)
 		if err == nil {
 			s.seen.at, *holds = other, nothing
 			x.leaveForeign(s, "edited since")
@@ -251,7 +252,7 @@ func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error 
 			return err
 		}
 	}
-	kept, err := x.rescue(s, slot)
+	kept, err := x.rescue(s, from)
 	if err != nil {
 		return err
 	}
@@ -267,11 +268,10 @@ func (x *txn) giveBackOthers() error {
 	var errs []error
 	for _, n := range x.steps.picked(func(s *facts) bool { return s.seen.in == other || s.seen.out == other }) {
 		s := x.steps.at(int(n))
-		if s.seen.in == other {
-			errs = append(errs, at(s, x.strangerBack(s, func(p slots) string { return p.in }, &s.seen.in)))
-		}
-		if s.seen.out == other {
-			errs = append(errs, at(s, x.strangerBack(s, func(p slots) string { return p.out }, &s.seen.out)))
+		for _, from := range [...]slot{slotIn, slotOut} {
+			if *s.seen.holds(from) == other {
+				errs = append(errs, at(s, x.strangerBack(s, from)))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -279,7 +279,7 @@ func (x *txn) giveBackOthers() error {
 
 // rescue renames a slot's content to a name of its own, as near to the path as
 // there is a directory, and flushes that.
-func (x *txn) rescue(s *step, slot func(slots) string) (tree.Path, error) {
+func (x *txn) rescue(s *step, from slot) (tree.Path, error) {
 	p, err := x.slots(s)
 	if err != nil {
 		return "", err
@@ -291,10 +291,10 @@ func (x *txn) rescue(s *step, slot func(slots) string) (tree.Path, error) {
 	}
 	defer d.release()
 	name := fmt.Sprintf("%s%s-%d", keptPrefix, x.id, s.n)
-	err = p.RenameNew(slot(p), d.Dir, name)
+	err = p.RenameNew(p.name(from), d.Dir, name)
 	if errors.Is(err, fs.ErrExist) { // the step's other slot held a stranger's file too
 		name += "-2"
-		err = p.RenameNew(slot(p), d.Dir, name)
+		err = p.RenameNew(p.name(from), d.Dir, name)
 	}
 	if err != nil {
 		return "", err
@@ -363,7 +363,7 @@ func (x *txn) fromStore(s *step) error {
 	}
 	s.seen.out = oldState
 	if s.seen.at == newState {
-		if err := x.shift(s, s.To, func(p slots) string { return p.in }, &s.seen.in); err != nil {
+		if err := x.shift(s, slotIn); err != nil {
 			return err
 		}
 	}

@@ -90,29 +90,33 @@ func (x *txn) takeOut(s *step) error {
 	if s.seen.at != oldState || s.seen.out != nothing {
 		return nil // done before
 	}
-	return x.shift(s, s.From, func(p slots) string { return p.out }, &s.seen.out)
+	return x.shift(s, slotOut)
 }
 
-// shift renames the path into a slot that is empty. If what came is not want,
-// it goes back at once.
-func (x *txn) shift(s *step, want *tree.Entry, slot func(slots) string, holds *what) error {
+// shift renames the path into a slot that is empty: the old content into slotOut, the new one
+// into slotIn. If something else came, it goes back at once.
+func (x *txn) shift(s *step, to slot) error {
+	want := s.To
+	if to == slotOut {
+		want = s.From
+	}
 	d, p, done, err := x.both(s)
 	if err != nil {
 		return err
 	}
 	defer done()
-	name := s.Path.Name()
+	name, holds := s.Path.Name(), s.seen.holds(to)
 	held := s.seen.at
-	if err := d.RenameNew(name, p.Dir, slot(p)); err != nil {
+	if err := d.RenameNew(name, p.Dir, p.name(to)); err != nil {
 		return err
 	}
 	s.seen.at, *holds = nothing, held
-	err = x.checkOut(s, p, slot(p), want)
+	err = x.checkOut(s, p, p.name(to), want)
 	if err == nil {
 		return nil
 	}
 	*holds = other
-	if berr := p.RenameNew(slot(p), d.Dir, name); berr != nil {
+	if berr := p.RenameNew(p.name(to), d.Dir, name); berr != nil {
 		return errors.Join(err, berr)
 	}
 	s.seen.at, *holds = other, nothing

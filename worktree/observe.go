@@ -23,6 +23,14 @@ const (
 // is done; after an error it is looked at again.
 type seen struct{ at, in, out what }
 
+// holds is what one of the step's slots holds.
+func (s *seen) holds(in slot) *what {
+	if in == slotOut {
+		return &s.out
+	}
+	return &s.in
+}
+
 // look returns the state of the step's path. Below a link that the plan itself
 // takes away, or puts there, nothing is.
 func (x *txn) look(h *handles, s *step, unlock bool) (state, error) {
@@ -101,15 +109,12 @@ func (x *txn) observe(s *step) error {
 		return err
 	}
 	defer p.close()
-	for _, slot := range [...]struct {
-		name string
-		is   *what
-	}{{p.in, &s.seen.in}, {p.out, &s.seen.out}} {
-		in, err := x.entryInSlot(s, p.Dir, slot.name, have)
+	for _, slot := range [...]slot{slotIn, slotOut} {
+		in, err := x.entryInSlot(s, p.Dir, p.name(slot), have)
 		if err != nil {
 			return err
 		}
-		*slot.is = s.whatIn(in)
+		*s.seen.holds(slot) = s.whatIn(in)
 	}
 	return nil
 }

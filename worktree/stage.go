@@ -78,12 +78,27 @@ type wholeError struct{ err error }
 func (e *wholeError) Error() string { return e.err.Error() }
 func (e *wholeError) Unwrap() error { return e.err }
 
+// slot is one of the two slots of a step that hold what may have been in the tree.
+type slot uint8
+
+const (
+	slotIn  slot = iota // what is to come in, or came out by an exchange
+	slotOut             // what was renamed away
+)
+
 // slots is where the slots of a step lie.
 type slots struct {
 	disk.Dir
 	in, out string // what comes in; what was taken out
 	draft   string // the old content being made again
 	close   func()
+}
+
+func (p slots) name(of slot) string {
+	if of == slotOut {
+		return p.out
+	}
+	return p.in
 }
 
 func (x *txn) slots(s *step) (slots, error) {
