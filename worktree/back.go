@@ -31,12 +31,7 @@ func (x *txn) takeBack(ctx context.Context) error {
 	slices.Reverse(made) // children before parents
 	errs = append(errs, x.try(ctx, made, 1, x.unmakeDir))
 	run((*facts).hadOther, 1, x.oldBack)
-	run((*facts).ofDir, workers, func(s *step) error {
-		if mode, ok := s.mode(wantFrom); ok && !x.hides(mode) {
-			return x.setMode(s, wantFrom)
-		}
-		return nil
-	})
+	run((*facts).ofDir, workers, func(s *step) error { return x.giveMode(s, wantFrom) })
 	errs = append(errs, x.giveBackOthers(), x.syncDirs(ctx))
 	h := newHandles(x.t.root)
 	defer h.close()
@@ -78,13 +73,12 @@ func (x *txn) try(ctx context.Context, todo []int32, workers int, do func(*step)
 	err := each(ctx, workers, len(todo), func(i int) error {
 		s := x.steps.at(int(todo[i]))
 		err := do(s)
-		var link *LinkError
 		var forbidden *ForbiddenError
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrStranger):
 			x.leave(s, "edited since")
-		case errors.Is(err, errNoDir), errors.As(err, &link):
+		case goneDir(err):
 			x.leave(s, "its directory was replaced by something else")
 		case errors.As(err, &forbidden):
 			x.leave(s, "another spelling of "+forbidden.Is)
@@ -247,8 +241,7 @@ func (x *txn) strangerBack(s *step, from slot) error {
 			x.leaveForeign(s, "edited since")
 			return nil
 		}
-		var link *LinkError
-		if !errors.Is(err, errNoDir) && !errors.Is(err, fs.ErrExist) && !errors.As(err, &link) {
+		if !goneDir(err) && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}

@@ -67,9 +67,7 @@ func (s *step) ownMode(mode uint32) bool {
 // step's path; no handle where there is no directory.
 func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
 	d, err := x.h.dir(s.Path.Parent())
-	var link *LinkError
-	var forbidden *ForbiddenError
-	if errors.Is(err, errNoDir) || errors.As(err, &link) || errors.As(err, &forbidden) {
+	if notOurs(err) {
 		return nil, disk.Info{}, nil
 	}
 	if err != nil {
@@ -83,7 +81,7 @@ func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
 		}
 	}
 	d.release()
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &forbidden) {
+	if errors.Is(err, fs.ErrNotExist) || notOurs(err) {
 		err = nil
 	}
 	return nil, disk.Info{}, err
@@ -107,12 +105,15 @@ func (s *step) mode(want wanted) (uint32, bool) {
 // dirModes gives directories their modes, but for those that we could then not
 // look into: these have to wait for the verification.
 func (x *txn) dirModes(ctx context.Context, want wanted) error {
-	return x.each(ctx, (*facts).ofDir, func(s *step) error {
-		if mode, ok := s.mode(want); !ok || x.hides(mode) {
-			return nil
-		}
-		return x.setMode(s, want)
-	})
+	return x.each(ctx, (*facts).ofDir, func(s *step) error { return x.giveMode(s, want) })
+}
+
+// giveMode gives one directory its mode, unless we could then not look into it.
+func (x *txn) giveMode(s *step, want wanted) error {
+	if mode, ok := s.mode(want); !ok || x.hides(mode) {
+		return nil
+	}
+	return x.setMode(s, want)
 }
 
 // lockDirs gives the others theirs, children before parents.
@@ -249,6 +250,10 @@ func (x *txn) syncModes(ctx context.Context) error {
 
 // goneDir says whether err is that a directory is not there any more, or a link in its place.
 func goneDir(err error) bool { return errors.Is(err, errNoDir) || errors.As(err, new(*LinkError)) }
+
+// notOurs says whether err is that a directory is not there, or that what stands in its place is not the tree's: a
+// link, or another spelling of .git or .decree.
+func notOurs(err error) bool { return goneDir(err) || errors.As(err, new(*ForbiddenError)) }
 
 func (x *txn) flushers() int {
 	if x.t.opt.Workers == 1 {

@@ -676,7 +676,7 @@ func (x *txn) lacking(d disk.Dir, prefix string, any bool) (bool, error) {
 // keepBeside renames the slots in dir where they have to be kept.
 func (x *txn) keepBeside(dir tree.Path, k *Kept, any bool) error {
 	d, err := x.h.dir(dir)
-	if goneDir(err) || errors.As(err, new(*ForbiddenError)) {
+	if notOurs(err) {
 		return nil
 	}
 	if err != nil {

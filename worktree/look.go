@@ -54,11 +54,8 @@ func Open(root disk.Dir, o Options) *Tree { return &Tree{root: root, opt: o} }
 func (t *Tree) Look(path tree.Path) (*tree.Entry, error) {
 	h := newHandles(t.root)
 	defer h.close()
-	s, err := look(h, path, false)
-	if err == nil && s.special {
-		err = &SpecialError{Path: path}
-	}
-	return s.entry, err
+	s := lookSpelled(h, nil, path)
+	return s.Entry, s.Err
 }
 
 // Looked is one answer of LookAll.

@@ -81,10 +81,8 @@ func isLink(e *tree.Entry) bool { return e != nil && e.Type == tree.Symlink }
 // observe looks at the step's path and slots.
 func (x *txn) observe(s *step) error {
 	have, err := x.look(x.h, s, true)
-	var link *LinkError
-	var forbidden *ForbiddenError
 	switch {
-	case errors.As(err, &link), errors.As(err, &forbidden):
+	case notOurs(err): // a missing directory is no error of look
 		s.seen.at = other // whatever is behind the link, or in .git, is not the tree's
 	case err != nil:
 		return err
@@ -101,7 +99,7 @@ func (x *txn) observe(s *step) error {
 		return nil
 	}
 	p, err := x.slots(s)
-	if errors.Is(err, errNoDir) || errors.As(err, &link) || errors.As(err, &forbidden) {
+	if notOurs(err) {
 		s.seen.in, s.seen.out = nothing, nothing
 		return nil
 	}

@@ -83,18 +83,11 @@ func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 		}
 		return "", err
 	}
-	able, asked := can[owner]
-	if !asked {
-		var err error
-		if able, err = t.canGive(owner); err != nil {
-			return "", err
-		}
-		can[owner] = able
-	}
-	if !able {
+	able, err := t.canGive(owner, can)
+	if err == nil && !able {
 		return fmt.Sprintf("it cannot be given to its owner %s", owner), nil
 	}
-	return "", nil
+	return "", err
 }
 
 // withoutGroup says why the step's file cannot have what its group alone may do, ""
@@ -111,31 +104,26 @@ func (t *Tree) withoutGroup(s *Step, can map[tree.Owner]bool) (string, error) {
 		}
 		return "its access control list is lost", nil
 	}
+	able, err := t.hasGroup(s, owner.GID, can)
+	if err == nil && !able {
+		return fmt.Sprintf("it cannot be given to its group %d", owner.GID), nil
+	}
+	return "", err
+}
+
+// hasGroup says whether what the step leaves has the group, or can be given it.
+func (t *Tree) hasGroup(s *Step, group uint32, can map[tree.Owner]bool) (bool, error) {
 	tmp, err := t.opt.Tmp.Self()
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	able, asked := can[tree.Owner{UID: tmp.UID, GID: owner.GID, Known: true}]
 	if kind := kindOf(s.From, s.To); kind == chmodFile || kind == chmodDir {
 		h := newHandles(t.root)
 		defer h.close()
 		have, err := look(h, s.Path, false)
-		able, asked = have.info.GID == owner.GID, true
-		if err != nil {
-			return "", err
-		}
+		return have.info.GID == group, err
 	}
-	if !asked {
-		group := tree.Owner{UID: tmp.UID, GID: owner.GID, Known: true}
-		if able, err = t.canGive(group); err != nil {
-			return "", err
-		}
-		can[group] = able
-	}
-	if !able {
-		return fmt.Sprintf("it cannot be given to its group %d", owner.GID), nil
-	}
-	return "", nil
+	return t.canGive(tree.Owner{UID: tmp.UID, GID: group, Known: true}, can)
 }
 
 // hasACL says whether the file that the step replaces has an access control list.
@@ -156,8 +144,19 @@ func (t *Tree) hasACL(s *Step) (bool, error) {
 	return disk.HasACL(d, s.Path.Name())
 }
 
-// canGive tries on an empty file whether it can be given to the owner.
-func (t *Tree) canGive(owner tree.Owner) (bool, error) {
+// canGive tries on an empty file whether it can be given to the owner, once; can are the answers.
+func (t *Tree) canGive(owner tree.Owner, can map[tree.Owner]bool) (bool, error) {
+	if able, asked := can[owner]; asked {
+		return able, nil
+	}
+	able, err := t.tryGive(owner)
+	if err == nil {
+		can[owner] = able
+	}
+	return able, err
+}
+
+func (t *Tree) tryGive(owner tree.Owner) (bool, error) {
 	tmp, probe := t.opt.Tmp, "owner-"+strconv.FormatInt(time.Now().UnixNano(), 36)
 	f, err := tmp.Create(probe, 0o600)
 	if err != nil {

@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"errors"
 	"hash/maphash"
 	"iter"
 	"slices"
@@ -100,8 +99,7 @@ func (sp respelled) missing(h *handles, path tree.Path) (bool, error) {
 // listed says whether the directory above path has just this name.
 func listed(h *handles, path tree.Path) (bool, error) {
 	d, err := h.dir(path.Parent())
-	var link *LinkError
-	if errors.Is(err, errNoDir) || errors.As(err, &link) {
+	if goneDir(err) {
 		return true, nil // a look at the path says what that means
 	}
 	if err != nil {

@@ -863,7 +863,7 @@ func (x *txn) sweepBeside(dir tree.Path) error {
 	if errors.Is(err, errNoDir) {
 		return nil
 	}
-	if goneDir(err) || errors.As(err, new(*ForbiddenError)) {
+	if notOurs(err) {
 		x.note(fmt.Sprintf("%s: replaced by something else; what %s* was in it stays where that is now", tree.Quote(dir), besidePrefix+x.id+"-"))
 		return nil
 	}

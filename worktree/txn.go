@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -250,18 +251,11 @@ func (x *txn) downward(ctx context.Context, pick func(*facts) bool, do func(*ste
 func (x *txn) inTurn(ctx context.Context, list []int32, do func(*step) error) error {
 	for _, n := range list {
 		s := x.steps.at(int(n))
-		if err := cmpErr(ctx.Err(), at(s, do(s))); err != nil {
+		if err := cmp.Or(ctx.Err(), at(s, do(s))); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func cmpErr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // atNumber gives err the path of the step with the number n.
