@@ -8,8 +8,8 @@ package jsonread
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
-	"strconv"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -102,25 +102,16 @@ func (o *object) unquoted(raw []byte) (string, error) {
 	return string(text), err
 }
 
-// ErrSyntax is the cause of an error about a text that is not JSON as this package wants it.
-var ErrSyntax = errors.New("malformed JSON")
-
-type syntaxError struct{ reason string }
-
-func (e *syntaxError) Error() string { return "malformed JSON: " + e.reason }
-
-func (e *syntaxError) Is(target error) bool { return target == ErrSyntax }
-
 // syntax says in short what is wrong: where the text comes from, the caller knows.
 func syntax(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &syntaxError{"it ends too early"}
+		return errors.New("malformed JSON: it ends too early")
 	}
 	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return &syntaxError{"a name stands twice in one object"}
+		return errors.New("malformed JSON: a name stands twice in one object")
 	}
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return &syntaxError{s.Err.Error() + " at byte " + strconv.FormatInt(s.ByteOffset+1, 10)}
+		return fmt.Errorf("malformed JSON: %s at byte %d", s.Err.Error(), s.ByteOffset+1)
 	}
-	return &syntaxError{err.Error()}
+	return errors.New("malformed JSON: " + err.Error())
 }
