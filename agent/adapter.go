@@ -125,14 +125,19 @@ func Awaits(agentName string) bool {
 // waits for. Of an agent or event that is not known it is four seconds.
 func Deadline(agentName, eventName string) time.Duration {
 	const unknown = 8 * time.Second
-	allowed := unknown
-	if a := find(agentName); a != nil {
-		allowed = a.allows[""]
-		if d, ok := a.allows[eventName]; ok {
-			allowed = d
-		}
+	a := find(agentName)
+	if a == nil {
+		return unknown / 2
 	}
-	return allowed / 2
+	return a.allowed(eventName) / 2
+}
+
+// allowed is how long the agent waits for the hook of an event.
+func (a *adapter) allowed(event string) time.Duration {
+	if d, ok := a.allows[event]; ok {
+		return d
+	}
+	return a.allows[""]
 }
 
 // installed is the time limit that decree asks for where an agent lets a hook say its own.

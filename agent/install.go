@@ -166,18 +166,14 @@ func (a *adapter) command(event string) string {
 
 // limit is how long the agent is asked to wait for a hook, in whole seconds.
 func (a *adapter) limit(event string) time.Duration {
-	allowed, ok := a.allows[event]
-	if !ok {
-		allowed = a.allows[""]
-	}
-	return time.Duration(math.Ceil(allowed.Seconds())) * time.Second
+	return time.Duration(math.Ceil(a.allowed(event).Seconds())) * time.Second
 }
 
 // With returns the file's bytes with decree's hooks in them: old itself where they are. old is nil where there is no
 // file. Everything else in it stays, comments and order too. An error says why it cannot be done.
 func (f File) With(old []byte) ([]byte, error) {
 	if own := f.own(); own != nil {
-		if old != nil && !mark.ours(old) {
+		if old != nil && !isOwn(old) {
 			return nil, errors.New("another file has the name")
 		}
 		return own, nil
@@ -193,7 +189,7 @@ func (f File) Without(old, before []byte) ([]byte, error) {
 		return before, nil
 	}
 	if f.own() != nil {
-		if mark.ours(old) {
+		if isOwn(old) {
 			return nil, nil
 		}
 		return old, nil
@@ -220,7 +216,7 @@ func (f File) Hooked(old []byte) (Hooked, error) {
 		switch {
 		case bytes.Equal(own, old):
 			return FullyHooked, nil
-		case mark.ours(old):
+		case isOwn(old):
 			return PartlyHooked, nil
 		}
 		return NotHooked, nil
@@ -244,7 +240,7 @@ func (f File) Hooked(old []byte) (Hooked, error) {
 func (f File) Command(old []byte, event string) string {
 	line := f.agent.command(event)
 	if f.own() != nil {
-		if mark.ours(old) && (f.event == "" || f.event == event) {
+		if isOwn(old) && (f.event == "" || f.event == event) {
 			return line
 		}
 		return ""
@@ -266,22 +262,20 @@ func (f File) own() []byte {
 		return []byte(f.agent.place.plugin)
 	case f.agent.place.scripts:
 		return fmt.Appendf(nil, "#!/bin/sh\n# %s; '%s' takes it away.\n%s\n",
-			string(mark), "decree agents remove "+f.agent.name, f.agent.command(f.event))
+			mark, "decree agents remove "+f.agent.name, f.agent.command(f.event))
 	}
 	return nil
 }
 
-// marker is what stands in the head of a file that is decree's own.
-type marker string
+// mark stands in the head of a file that is decree's own.
+const mark = "Made by 'decree agents install'"
 
-const mark marker = "Made by 'decree agents install'"
-
-func (m marker) ours(file []byte) bool {
+func isOwn(file []byte) bool {
 	head, rest, _ := bytes.Cut(file, []byte("\n"))
 	if bytes.HasPrefix(head, []byte("#!")) {
 		head, _, _ = bytes.Cut(rest, []byte("\n"))
 	}
-	return bytes.Contains(head, []byte(m))
+	return bytes.Contains(head, []byte(mark))
 }
 
 // entryText is an event's hook as JSON on one line.
