@@ -90,9 +90,6 @@ func countLines(source string, data []byte) (int, error) {
 	}
 }
 
-// Source returns the name given to Parse.
-func (f *File) Source() string { return f.source }
-
 // Len returns the number of rules that can decide anything: comments, blank
 // lines, malformed rules and rules repeated by a later line do not count.
 func (f *File) Len() int { return len(f.rules) }

@@ -142,7 +142,7 @@ func compareWithGit(t *testing.T, cases []gitCase) (paths, decided int) {
 			require.NoError(t, err)
 			var got answer
 			if v.Rule != nil {
-				got = answer{v.Rule.Source(), v.Rule.Line(), v.Rule.Negated()}
+				got = answer{v.Rule.Source(), v.Rule.Line(), !v.Ignored}
 			}
 			require.Equal(t, got.source != "" && !got.negate, v.Ignored)
 			paths++

@@ -20,10 +20,4 @@ func (r *Rule) Line() int { return int(r.lineNumber) }
 // Text returns the raw line, without its line ending.
 func (r *Rule) Text() string { return r.file.text[r.start:r.end] }
 
-// Negated says that the rule takes paths back instead of excluding them.
-func (r *Rule) Negated() bool { return r.negated }
-
-// DirOnly says that the rule is for directories only.
-func (r *Rule) DirOnly() bool { return r.dirOnly }
-
 func (r *Rule) key() string { return r.file.text[r.keyStart:r.keyEnd] }
