@@ -30,11 +30,7 @@ type page struct {
 	Notes   []string          `json:"notes,omitempty"`
 }
 
-func (s *server) history(_ context.Context, a arguments) (any, error) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		return nil, err
-	}
+func (s *server) history(_ context.Context, rec *recorder.Reader, a arguments) (any, error) {
 	limit, err := bounded(a.Limit, 20, 100)
 	if err != nil {
 		return nil, err
@@ -113,11 +109,7 @@ type content struct {
 	Cut    bool   `json:"cut,omitempty"` // there is more than an answer has
 }
 
-func (s *server) show(ctx context.Context, a arguments) (any, error) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		return nil, err
-	}
+func (s *server) show(ctx context.Context, rec *recorder.Reader, a arguments) (any, error) {
 	at, err := s.point(rec, a.Ref)
 	if err != nil {
 		return nil, err
@@ -184,11 +176,7 @@ func whole(data []byte) []byte {
 	return data
 }
 
-func (s *server) diff(ctx context.Context, a arguments) (any, error) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		return nil, err
-	}
+func (s *server) diff(ctx context.Context, rec *recorder.Reader, a arguments) (any, error) {
 	from, err := offset(a.Cursor)
 	if err != nil {
 		return nil, err
@@ -289,11 +277,7 @@ func (w *window) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (s *server) blame(ctx context.Context, a arguments) (any, error) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		return nil, err
-	}
+func (s *server) blame(ctx context.Context, rec *recorder.Reader, a arguments) (any, error) {
 	paths, err := pathsOf(rec.Project().Root, a.Paths)
 	if err != nil {
 		return nil, err

@@ -65,8 +65,14 @@ func New(o Options) (s *mcp.Server, done func() error) {
 	s = mcp.NewServer(&mcp.Implementation{Name: "decree", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	look := func(name, about string, do func(context.Context, arguments) (any, error)) {
-		add(s, name, about, &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)}, do)
+	look := func(name, about string, do func(context.Context, *recorder.Reader, arguments) (any, error)) {
+		add(s, name, about, &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)}, func(ctx context.Context, a arguments) (any, error) {
+			rec, err := srv.reader.Get()
+			if err != nil {
+				return nil, err
+			}
+			return do(ctx, rec, a)
+		})
 	}
 	look("history", "List records, newest first; with paths, what changed these. limit: 20 unless given, at most 100.", srv.history)
 	look("show", "Show one record (ref; the newest if there is none); with paths, the contents of these files as the record found them.", srv.show)
