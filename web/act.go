@@ -91,9 +91,7 @@ func (s *Server) label(w http.ResponseWriter, r *http.Request) {
 
 // back leads to a page below the base, with something to say there, at an element of it.
 func (s *Server) back(w http.ResponseWriter, r *http.Request, to, key, value, element string) {
-	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") {
-		to = "/"
-	}
+	to = ownPage(to)
 	u := &url.URL{Path: s.path + to}
 	if at, query, ok := strings.Cut(to, "?"); ok {
 		u.Path, u.RawQuery = s.path+at, query
@@ -281,7 +279,7 @@ func (s *Server) planned(w http.ResponseWriter, r *http.Request, q planner.Reque
 	case errors.As(err, &refused):
 		made, p.Merge, p.Conflicts, p.Ways = refused.Merge, true, s.inTheWay(q, refused), waysOf(refused)
 		if made == nil {
-			s.page(w, r, http.StatusConflict, "conflict", s.frameOf("Conflict", ""), refusal{view.FailureOf("serve", err), p})
+			s.page(w, http.StatusConflict, "conflict", s.frameOf("Conflict", ""), refusal{view.FailureOf("serve", err), p})
 			return
 		}
 		p.Anew = q.HasHunks() && len(made.Request.Marks) == 0
@@ -431,10 +429,12 @@ func (s *Server) retry(w http.ResponseWriter, r *http.Request) {
 }
 
 // Back is where a plan that is not performed leads.
-func (p *shownPlan) Back() string {
-	to := p.From
+func (p *shownPlan) Back() string { return ownPage(p.From) }
+
+// ownPage is an address below the base that a form has given, or the first page where it leads to another server.
+func ownPage(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") {
-		to = "/"
+		return "/"
 	}
 	return to
 }

@@ -43,25 +43,23 @@ func (s *Server) api(look func(string, http.HandlerFunc)) {
 		"inbox":              s.apiInbox,
 		"health":             s.apiHealth,
 	} {
-		look("/api/v1/"+pattern, func(w http.ResponseWriter, r *http.Request) {
-			rec, err := s.reader.Get()
-			var out any
-			if err == nil {
-				out, err = do(r, rec)
-			}
+		look("/api/v1/"+pattern, s.reading(func(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
+			out, err := do(r, rec)
 			if err != nil {
 				s.fail(w, r, err)
 				return
 			}
 			answer(w, http.StatusOK, out)
-		})
+		}))
 	}
 	look("/api/v1/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"version": s.Version, "read_only": s.ReadOnly, "form": s.form})
 	})
-	look("/api/v1/records/{id}/diff", func(w http.ResponseWriter, r *http.Request) { s.apiText(w, r, diffName(r)) })
-	look("/api/v1/records/{id}/log", func(w http.ResponseWriter, r *http.Request) { s.apiText(w, r, history.RoutineLog) })
-	look("/api/v1/tree/{path...}", s.apiTree)
+	look("/api/v1/records/{id}/diff", s.reading(func(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) { s.apiText(w, r, rec, diffName(r)) }))
+	look("/api/v1/records/{id}/log", s.reading(func(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
+		s.apiText(w, r, rec, history.RoutineLog)
+	}))
+	look("/api/v1/tree/{path...}", s.reading(s.apiTree))
 	look("/api/v1/events", s.events)
 }
 
@@ -85,17 +83,20 @@ func limitOf(r *http.Request) (int, error) {
 	return min(n, mostItems), nil
 }
 
-// offsetOf is a cursor that counts.
-func offsetOf(r *http.Request) (int, error) {
+// part is which part of a list is wanted, by a cursor that counts.
+func part(r *http.Request) (begin, limit int, err error) {
+	if limit, err = limitOf(r); err != nil {
+		return 0, 0, err
+	}
 	text := r.URL.Query().Get("cursor")
 	if text == "" {
-		return 0, nil
+		return 0, limit, nil
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, &project.Error{Kind: project.Usage, Msg: "cursor: no answer had it", Advice: "begin without one"}
+	begin, err = strconv.Atoi(text)
+	if err != nil || begin < 0 {
+		return 0, 0, &project.Error{Kind: project.Usage, Msg: "cursor: no answer had it", Advice: "begin without one"}
 	}
-	return n, nil
+	return begin, limit, nil
 }
 
 // listed are the records that keep wants, behind the cursor, newest first.
@@ -169,11 +170,7 @@ type changedFile struct {
 }
 
 func (s *Server) apiFiles(r *http.Request, rec *recorder.Reader) (any, error) {
-	limit, err := limitOf(r)
-	if err != nil {
-		return nil, err
-	}
-	begin, err := offsetOf(r)
+	begin, limit, err := part(r)
 	if err != nil {
 		return nil, err
 	}
@@ -205,13 +202,9 @@ func (s *Server) apiFiles(r *http.Request, rec *recorder.Reader) (any, error) {
 }
 
 // apiText streams a file of a record as it is. It is text, and never looked at as anything else.
-func (s *Server) apiText(w http.ResponseWriter, r *http.Request, name string) {
-	rec, err := s.reader.Get()
-	var at recorder.Point
+func (s *Server) apiText(w http.ResponseWriter, r *http.Request, rec *recorder.Reader, name string) {
+	at, err := s.Resolve(rec, r.PathValue("id"))
 	var file io.ReadCloser
-	if err == nil {
-		at, err = s.Resolve(rec, r.PathValue("id"))
-	}
 	if err == nil {
 		file, err = rec.History().OpenFile(at.Record.ID, name)
 	}
@@ -227,8 +220,8 @@ func (s *Server) apiText(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 // apiTree shows what a path was: a file, with ?content its bytes, or all that is below a directory.
-func (s *Server) apiTree(w http.ResponseWriter, r *http.Request) {
-	out, content, err := s.treeAt(r)
+func (s *Server) apiTree(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
+	out, content, err := s.treeAt(r, rec)
 	switch {
 	case err != nil:
 		s.fail(w, r, err)
@@ -244,11 +237,7 @@ func (s *Server) apiTree(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) treeAt(r *http.Request) (out any, content io.ReadCloser, err error) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		return nil, nil, err
-	}
+func (s *Server) treeAt(r *http.Request, rec *recorder.Reader) (out any, content io.ReadCloser, err error) {
 	q := r.URL.Query()
 	ref := q.Get("at")
 	if ref == "" {
@@ -275,11 +264,7 @@ func (s *Server) treeAt(r *http.Request) (out any, content io.ReadCloser, err er
 			return view.FileAt(at, path, entry), nil, c.Close()
 		}
 	}
-	limit, err := limitOf(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	begin, err := offsetOf(r)
+	begin, limit, err := part(r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -322,11 +307,7 @@ func (s *Server) apiInbox(r *http.Request, rec *recorder.Reader) (any, error) {
 	if where != "" && where != "dead" && where != "done" {
 		return nil, &project.Error{Kind: project.Usage, Msg: "where: it is dead or done, or left out for what waits"}
 	}
-	begin, err := offsetOf(r)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := limitOf(r)
+	begin, limit, err := part(r)
 	if err != nil {
 		return nil, err
 	}

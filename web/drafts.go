@@ -77,12 +77,7 @@ func filesOf(rec *recorder.Reader, id string, most int) (files []page.File, more
 }
 
 // drafts is the page of the drafts that wait.
-func (s *Server) drafts(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
+func (s *Server) drafts(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
 	f := s.frame(r, "Drafts", "drafts")
 	if !s.begin(w, http.StatusOK, "drafts-begin", f, nil) {
 		return
@@ -109,12 +104,7 @@ func (s *Server) drafts(w http.ResponseWriter, r *http.Request) {
 }
 
 // race is the page of a race: its candidates side by side, and with ?compare their diffs.
-func (s *Server) race(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
+func (s *Server) race(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
 	name := r.PathValue("name")
 	of := history.ListOptions{Known: true, Limit: 1, Of: []history.Mark{history.InRace(name)}, Keep: func(o *history.Record) bool {
 		if o.Draft == nil {

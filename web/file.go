@@ -73,12 +73,8 @@ func (m moment) Before() string {
 }
 
 // file is the page of a file: its past, where its lines come from, and how it was.
-func (s *Server) file(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.reader.Get()
-	var at tree.Path
-	if err == nil {
-		at, err = pathOf(r.PathValue("path"))
-	}
+func (s *Server) file(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
+	at, err := pathOf(r.PathValue("path"))
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -146,7 +145,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		Name: cookieName, Value: s.cookie, Path: s.path + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.TLS != nil,
 	})
 	if foreignFetch(r) {
-		s.render(w, r, http.StatusOK, "enter", nil)
+		s.page(w, http.StatusOK, "enter", s.frameOf("", ""), nil)
 		return
 	}
 	http.Redirect(w, r, s.path+"/", http.StatusSeeOther)
@@ -237,6 +236,3 @@ func (p *patient) Write(data []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
-
-// size is a Content-Length.
-func size(n int) string { return strconv.Itoa(n) }

@@ -13,12 +13,7 @@ import (
 
 // health is the page of how the project is. All of its parts are looked at anew, which takes a while on
 // a long history, so they are shown one after the other as they come.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
+func (s *Server) health(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
 	f := s.frame(r, "Health", "health")
 	if !s.begin(w, http.StatusOK, "health-begin", f, nil) {
 		return

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"decree/recorder"
@@ -21,12 +22,7 @@ type mailbox struct {
 
 // inbox is the page of messages: those that wait or are being done, those that failed, and those that
 // are done.
-func (s *Server) inbox(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
+func (s *Server) inbox(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
 	var boxes []mailbox
 	for _, b := range []mailbox{{ID: "waiting", Title: "Waiting"}, {ID: "dead", Title: "Dead", Dead: true}, {ID: "done", Title: "Done"}} {
 		where := b.ID
@@ -39,15 +35,13 @@ func (s *Server) inbox(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if b.ID == "done" { // the newest are wanted
-			for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-				list[i], list[j] = list[j], list[i]
-			}
+			slices.Reverse(list)
 		}
 		b.List = list[:min(len(list), mostMessages)]
 		b.More = len(list) - len(b.List)
 		boxes = append(boxes, b)
 	}
-	s.page(w, r, http.StatusOK, "inbox", s.frame(r, "Inbox", "inbox"), boxes)
+	s.page(w, http.StatusOK, "inbox", s.frame(r, "Inbox", "inbox"), boxes)
 }
 
 // send writes a message into the inbox.

@@ -57,20 +57,15 @@ func (s *Server) fileLink(path tree.Path) string { return s.path + "/f/" + urlPa
 
 // found is the record that an address names. What cannot be read is shown as that, not as an error of
 // the server.
-func (s *Server) found(w http.ResponseWriter, r *http.Request, ref string) (*recorder.Reader, *history.Record) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		s.fail(w, r, err)
-		return nil, nil
-	}
+func (s *Server) found(w http.ResponseWriter, r *http.Request, rec *recorder.Reader, ref string) *history.Record {
 	at, err := s.Resolve(rec, ref)
 	switch {
 	case err == nil:
-		return rec, at.Record
+		return at.Record
 	case statusOf(err) == http.StatusInternalServerError:
 		f := view.FailureOf("", err)
 		f.Hint = cmp.Or(f.Hint, "'decree doctor --repair' brings back what the store still has")
-		s.page(w, r, http.StatusOK, "error", s.frame(r, "This record cannot be read", "timeline"), f)
+		s.page(w, http.StatusOK, "error", s.frame(r, "This record cannot be read", "timeline"), f)
 	default:
 		f := view.FailureOf("", err)
 		if history.IsID(ref) && statusOf(err) == http.StatusNotFound {
@@ -78,7 +73,7 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, ref string) (*rec
 		}
 		s.failed(w, r, statusOf(err), f)
 	}
-	return nil, nil
+	return nil
 }
 
 // titleOf is what a page is called that is of a record: a candidate's has its name, too.
@@ -91,8 +86,8 @@ func (s *Server) titleOf(rec *recorder.Reader, r *history.Record) string {
 }
 
 // record is the page of one record.
-func (s *Server) record(w http.ResponseWriter, r *http.Request) {
-	rec, record := s.found(w, r, r.PathValue("id"))
+func (s *Server) record(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
+	record := s.found(w, r, rec, r.PathValue("id"))
 	if record == nil {
 		return
 	}

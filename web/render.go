@@ -74,24 +74,9 @@ func (s *Server) frameOf(title, here string) Frame {
 	return f
 }
 
-// render writes a page that is made in one go.
-func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
-	s.page(w, r, status, name, s.frameOf("", ""), data)
-}
-
 // begin writes the beginning of a page at once, so that it is seen while the rest is made.
 func (s *Server) begin(w http.ResponseWriter, status int, name string, f Frame, data any) bool {
-	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, shown{f, data}); err != nil {
-		http.Error(w, "the page cannot be made: "+view.OneLine(err.Error()), http.StatusInternalServerError)
-		return false
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return false
-	}
-	return http.NewResponseController(w).Flush() == nil
+	return s.page(w, status, name, f, data) && http.NewResponseController(w).Flush() == nil
 }
 
 // end writes what comes after a page's beginning, or a part of it.
@@ -114,16 +99,17 @@ func heading(w io.Writer, id, text string) {
 	fmt.Fprintf(w, "<h2 id=\"%s\">%s</h2>\n", id, page.Text(text))
 }
 
-// page writes a page that is made in one go, and only if it can be made.
-func (s *Server) page(w http.ResponseWriter, _ *http.Request, status int, name string, f Frame, data any) {
+// page writes a page that is made in one go, and only if it can be made. It says whether it was taken.
+func (s *Server) page(w http.ResponseWriter, status int, name string, f Frame, data any) bool {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, name, shown{f, data}); err != nil {
 		http.Error(w, "the page cannot be made: "+view.OneLine(err.Error()), http.StatusInternalServerError)
-		return
+		return false
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who asked may be gone
+	_, err := w.Write(b.Bytes()) // who asked may be gone
+	return err == nil
 }
 
 // refuse answers with why there is no page, or, to a program, no object.
@@ -142,7 +128,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, status int, f vi
 		answer(w, status, map[string]any{"error": f})
 		return
 	}
-	s.page(w, r, status, "error", s.frameOf(cmp.Or(titles[status], http.StatusText(status)), ""), f)
+	s.page(w, status, "error", s.frameOf(cmp.Or(titles[status], http.StatusText(status)), ""), f)
 }
 
 // titles say for people what a status says for programs.

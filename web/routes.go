@@ -7,8 +7,10 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"strconv"
 
 	"decree/page"
+	"decree/recorder"
 )
 
 //go:embed static/script.js
@@ -22,13 +24,13 @@ func (s *Server) routes() {
 	}
 	look("/{$}", s.timeline)
 	look("/static/{file}", s.static)
-	look("/r/{id}", s.record)
-	look("/f/{path...}", s.file)
-	look("/drafts", s.drafts)
-	look("/race/{name}", s.race)
-	look("/sessions/{id}", s.session)
-	look("/inbox", s.inbox)
-	look("/health", s.health)
+	look("/r/{id}", s.reading(s.record))
+	look("/f/{path...}", s.reading(s.file))
+	look("/drafts", s.reading(s.drafts))
+	look("/race/{name}", s.reading(s.race))
+	look("/sessions/{id}", s.reading(s.session))
+	look("/inbox", s.reading(s.inbox))
+	look("/health", s.reading(s.health))
 	s.api(look)
 	if s.ReadOnly { // also no plan: it would lock the project
 		return
@@ -46,6 +48,18 @@ func (s *Server) routes() {
 	change("/r/{id}/label", s.label)
 	change("/inbox/retry", s.retry)
 	change("/inbox/send", s.send)
+}
+
+// reading has do look at the project; where it cannot be opened that is the answer.
+func (s *Server) reading(do func(http.ResponseWriter, *http.Request, *recorder.Reader)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		rec, err := s.reader.Get()
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		do(w, r, rec)
+	}
 }
 
 // asset is a file that is the same for every server of this version.
@@ -81,6 +95,6 @@ func (s *Server) static(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(r.PathValue("file"))))
-	w.Header().Set("Content-Length", size(len(a.data)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.data)))
 	_, _ = w.Write(a.data)
 }

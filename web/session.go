@@ -33,12 +33,7 @@ type exchange struct {
 }
 
 // session is the page of a session of a coding agent, as a conversation.
-func (s *Server) session(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.reader.Get()
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
+func (s *Server) session(w http.ResponseWriter, r *http.Request, rec *recorder.Reader) {
 	id := r.PathValue("id")
 	// The newest of it says that there is one: the head of the page goes out, and then all records are looked at.
 	newest, err := rec.History().List(history.ListOptions{Known: true, Limit: 1, Of: []history.Mark{history.Naming(id)}, Keep: func(o *history.Record) bool { return o.Actor.Session == id }})

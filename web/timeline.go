@@ -32,7 +32,7 @@ type timelinePage struct {
 func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	rec, err := s.reader.Get()
 	if errors.Is(err, project.ErrNoProject) {
-		s.page(w, r, http.StatusOK, "nothing", s.frameOf("Timeline", "timeline"), nil)
+		s.page(w, http.StatusOK, "nothing", s.frameOf("Timeline", "timeline"), nil)
 		return
 	}
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 		}
 		out.Older = s.path + "/?" + older.Encode()
 	}
-	s.page(w, r, http.StatusOK, "timeline", s.frame(r, "Timeline", "timeline"), out)
+	s.page(w, http.StatusOK, "timeline", s.frame(r, "Timeline", "timeline"), out)
 }
 
 // foldedRows is about how many rows a page of the timeline has inside its sessions and races.
