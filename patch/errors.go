@@ -46,12 +46,3 @@ func (e *MismatchError) Because() string {
 	}
 	return e.Reason
 }
-
-// OrderError says that a Change does not fit behind those written before it.
-type OrderError struct {
-	Path   tree.Path
-	Reason string
-}
-
-// Error returns "path: reason".
-func (e *OrderError) Error() string { return tree.Quote(e.Path) + ": " + e.Reason }

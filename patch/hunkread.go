@@ -97,7 +97,6 @@ func (h *hunkReader) hunk() error {
 	if reason != "" {
 		return h.syntax(reason, line)
 	}
-	hunk.Line = h.line
 	from := len(h.raw)
 	if err := h.lines(&hunk); err != nil {
 		return err

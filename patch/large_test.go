@@ -34,7 +34,7 @@ func sectionOf(t testing.TB, old, new []byte, lim Limits) *Section {
 	stat := w.Stat()
 	s, err := NewReader(&out).Next()
 	require.NoError(t, err)
-	added, removed := s.LineCounts()
+	added, removed := lineCounts(s)
 	require.Equal(t, [2]int64{stat.AddedLines, stat.RemovedLines}, [2]int64{added, removed})
 	return s
 }
@@ -122,7 +122,7 @@ func TestLargeTexts(t *testing.T) {
 			s := sectionOf(t, tt.old, tt.new, Limits{})
 			require.False(t, s.Stored)
 			requireLeads(t, s, tt.old, tt.new)
-			if added, removed := s.LineCounts(); tt.lines >= 0 {
+			if added, removed := lineCounts(s); tt.lines >= 0 {
 				assert.Equal(t, tt.lines, added+removed)
 			}
 		})

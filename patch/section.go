@@ -56,7 +56,6 @@ type Section struct {
 type Hunk struct {
 	OldStart, OldLines int
 	NewStart, NewLines int
-	Line               int    // of the header in the diff, counted from 1
 	Body               []byte // the lines below the header as they stand in the diff
 }
 
@@ -111,21 +110,6 @@ func appendRange(dst []byte, start, n int) []byte {
 		dst = strconv.AppendInt(dst, int64(n), 10)
 	}
 	return dst
-}
-
-// LineCounts returns how many lines the section's hunks add and remove.
-func (s *Section) LineCounts() (added, removed int64) {
-	for i := range s.Hunks {
-		for l := range s.Hunks[i].Lines() {
-			switch l.Kind {
-			case '+':
-				added++
-			case '-':
-				removed++
-			}
-		}
-	}
-	return added, removed
 }
 
 // appendFacts appends the "# decree:" line.

@@ -36,10 +36,10 @@ func NewWriter(w io.Writer, lim Limits) *Writer {
 }
 
 // Write writes the sections of one change; a Change whose sides are the same is none.
-// Changes come in byte order of their raw paths (*[OrderError]); a path below something
+// Changes come in byte order of their raw paths; a path below something
 // that is no directory is refused too, since no reader would take it. Other errors are
 // *[tree.PathError], those of the contents and of the underlying writer, and "path: reason"
-// when a the content does not match its entry. After an error the diff is of no use.
+// when a content does not match its entry. After an error the diff is of no use.
 func (w *Writer) Write(ctx context.Context, c Change) error {
 	if w.err == nil {
 		w.err = w.write(ctx, c)
@@ -87,7 +87,7 @@ func (w *Writer) section(ctx context.Context, c Change) error {
 		return fmt.Errorf("%s: %s", tree.Quote(c.Path), reason)
 	}
 	if reason := w.order.add(s); reason != "" {
-		return &OrderError{Path: c.Path, Reason: reason}
+		return fmt.Errorf("%s: %s", tree.Quote(c.Path), reason)
 	}
 	if !w.began {
 		w.began = true

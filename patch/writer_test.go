@@ -44,11 +44,26 @@ func TestWriterStat(t *testing.T) {
 	assert.Equal(t, Stat{Created: 4, Modified: 4, Deleted: 3, AddedLines: 6, RemovedLines: 6}, w.Stat())
 	var added, removed int64
 	for _, s := range read(t, out.Bytes()) {
-		a, r := s.LineCounts()
+		a, r := lineCounts(s)
 		added, removed = added+a, removed+r
 	}
 	assert.Equal(t, w.Stat().AddedLines, added)
 	assert.Equal(t, w.Stat().RemovedLines, removed)
+}
+
+// lineCounts returns how many lines the section's hunks add and remove.
+func lineCounts(s *Section) (added, removed int64) {
+	for i := range s.Hunks {
+		for l := range s.Hunks[i].Lines() {
+			switch l.Kind {
+			case '+':
+				added++
+			case '-':
+				removed++
+			}
+		}
+	}
+	return added, removed
 }
 
 func TestWriterRefuses(t *testing.T) {
