@@ -2,6 +2,7 @@ package capture
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"slices"
 	"unsafe"
@@ -76,6 +77,14 @@ func appendName(path, name []byte) []byte {
 	return append(path, name...)
 }
 
+// eachEntry calls visit for the tree at r in manifest order.
+func (c *cache) eachEntry(r ref, visit func(path []byte, b block, i int) error) error {
+	if err := c.eachFile(r, visit); err != nil {
+		return err
+	}
+	return c.eachDir(r, visit)
+}
+
 // eachFile calls visit for all files and symlinks in byte order of their paths, which is
 // the order of the blocks.
 func (c *cache) eachFile(r ref, visit func(path []byte, b block, i int) error) error {
@@ -148,24 +157,18 @@ func dirsByName(b block) []int32 {
 }
 
 // errStop ends a pass when the reader of a sequence has enough.
-type errStop struct{}
-
-func (errStop) Error() string { return "stopped" }
+var errStop = errors.New("stopped")
 
 // entries returns the tree at r in manifest order.
 func (c *cache) entries(r ref) tree.Seq {
 	return func(yield func(tree.Item, error) bool) {
-		visit := func(path []byte, b block, i int) error {
+		err := c.eachEntry(r, func(path []byte, b block, i int) error {
 			if !yield(tree.Item{Path: tree.Path(path), Entry: b.entry(i)}, nil) {
-				return errStop{}
+				return errStop
 			}
 			return nil
-		}
-		err := c.eachFile(r, visit)
-		if err == nil {
-			err = c.eachDir(r, visit)
-		}
-		if err != nil && err != (errStop{}) {
+		})
+		if err != nil && err != errStop {
 			yield(tree.Item{}, err)
 		}
 	}
@@ -175,12 +178,9 @@ func (c *cache) entries(r ref) tree.Seq {
 func (c *cache) writeManifest(w io.Writer, r ref) error {
 	e := manifest.NewEncoder(w, false)
 	// The encoder keeps nothing of a path.
-	text := func(path []byte) tree.Path { return tree.Path(unsafe.String(&path[0], len(path))) }
-	err := c.eachFile(r, func(path []byte, b block, i int) error { return e.File(text(path), b.entry(i)) })
-	if err != nil {
-		return err
-	}
-	err = c.eachDir(r, func(path []byte, b block, i int) error { return e.Dir(text(path), b.entry(i)) })
+	err := c.eachEntry(r, func(path []byte, b block, i int) error {
+		return e.Item(tree.Item{Path: tree.Path(unsafe.String(&path[0], len(path))), Entry: b.entry(i)})
+	})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"decree/tree"
 )
@@ -108,5 +109,27 @@ func (s *sections) next(it tree.Item) error {
 	return nil
 }
 
-// Merge is [tree.Merge].
-func Merge(changes []tree.Change) ([]tree.Change, error) { return tree.Merge(changes) }
+// Merge sorts changes by path, in place, and makes one of the two that a path has which
+// changed between file and directory. Two changes that contradict each other are an
+// error wrapping [tree.ErrOrder].
+func Merge(changes []tree.Change) ([]tree.Change, error) {
+	slices.SortStableFunc(changes, func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
+	out := changes[:0]
+	for _, ch := range changes {
+		if n := len(out); n > 0 && out[n-1].Path == ch.Path {
+			last := &out[n-1]
+			if last.Old != nil && ch.Old != nil || last.New != nil && ch.New != nil {
+				return nil, fmt.Errorf("%s: both file and directory: %w", tree.Quote(ch.Path), tree.ErrOrder)
+			}
+			if ch.Old != nil {
+				last.Old = ch.Old
+			}
+			if ch.New != nil {
+				last.New = ch.New
+			}
+			continue
+		}
+		out = append(out, ch)
+	}
+	return out, nil
+}

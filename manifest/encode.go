@@ -50,22 +50,21 @@ func Encode(w io.Writer, s tree.Seq, partial bool) error {
 	return e.Close()
 }
 
-// Item adds it with File or Dir.
+// Item adds a path: all files and symlinks come first, then all directories, each in byte order of their paths.
+// It returns an error wrapping [tree.ErrOrder] if they do not, otherwise only the writer's error, then and at each
+// later call. The path is not kept.
 func (e *Encoder) Item(it tree.Item) error {
 	if it.Entry.Type == tree.Dir {
-		return e.Dir(it.Path, it.Entry)
+		return e.dir(it.Path, it.Entry)
 	}
-	return e.File(it.Path, it.Entry)
+	return e.file(it.Path, it.Entry)
 }
 
-// File adds a regular file or symlink. Paths come in byte order, before all
-// directories. It returns an error wrapping [tree.ErrOrder] if they do not, otherwise only
-// the writer's error, then and at each later call. path is not kept.
-func (e *Encoder) File(path tree.Path, entry tree.Entry) error {
+func (e *Encoder) file(path tree.Path, entry tree.Entry) error {
 	if e.err != nil {
 		return e.err
 	}
-	if e.dirs || entry.Type == tree.Dir {
+	if e.dirs {
 		return e.fail(path, tree.ErrOrder)
 	}
 	if !e.key(path) {
@@ -92,9 +91,8 @@ func (e *Encoder) File(path tree.Path, entry tree.Entry) error {
 	return e.flush(flushSize)
 }
 
-// Dir adds a directory with its mode (07777), behind which stands its owner where that is recorded: "2775 0:50". Paths come in byte order, after all
-// files; errors are as for File.
-func (e *Encoder) Dir(path tree.Path, entry tree.Entry) error {
+// dir writes a directory's mode (07777), behind which stands its owner where that is recorded: "2775 0:50".
+func (e *Encoder) dir(path tree.Path, entry tree.Entry) error {
 	if e.err != nil {
 		return e.err
 	}

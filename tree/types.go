@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 )
 
 // ErrOrder says that paths do not come in the order they should, or come twice.
@@ -26,31 +25,6 @@ type Seq = iter.Seq2[Item, error]
 type Change struct {
 	Path     Path
 	Old, New *Entry
-}
-
-// Merge sorts changes by path, in place, and makes one of the two that a path has which
-// changed between file and directory. Two changes that contradict each other are an
-// error wrapping [ErrOrder].
-func Merge(changes []Change) ([]Change, error) {
-	slices.SortStableFunc(changes, func(a, b Change) int { return a.Path.Compare(b.Path) })
-	out := changes[:0]
-	for _, ch := range changes {
-		if n := len(out); n > 0 && out[n-1].Path == ch.Path {
-			last := &out[n-1]
-			if last.Old != nil && ch.Old != nil || last.New != nil && ch.New != nil {
-				return nil, fmt.Errorf("%s: both file and directory: %w", Quote(ch.Path), ErrOrder)
-			}
-			if ch.Old != nil {
-				last.Old = ch.Old
-			}
-			if ch.New != nil {
-				last.New = ch.New
-			}
-			continue
-		}
-		out = append(out, ch)
-	}
-	return out, nil
 }
 
 // Source gives the bytes of objects. What it gives has the hash that was asked for. It
