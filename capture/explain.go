@@ -190,12 +190,12 @@ func (w *walk) rulesOf(h disk.Dir, dir tree.Path) (p pair, err error) {
 	if w.frozen != nil {
 		return w.frozen[dir], nil
 	}
-	for _, name := range []string{gitName, decName} {
-		file, _, err := readRules(h, string(dir.Join(name)), name)
+	for _, f := range ruleNames {
+		file, _, err := readRules(h, string(dir.Join(f.name)), f.name)
 		if err != nil {
 			return p, err
 		}
-		p.set(name, file)
+		p.set(f.name, file)
 	}
 	return p, nil
 }

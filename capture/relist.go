@@ -34,25 +34,15 @@ func (l *listing) read(h disk.Dir) error {
 	return err
 }
 
-// ruleFiles says which ignore files are listed. That they are plain files is seen when
+// ruleFlags are the flags of a block that say which ignore files are listed. That they are plain files is seen when
 // they are opened.
-func (l *listing) ruleFiles() (git, dec bool) {
-	for i := range *l {
-		e := &(*l)[i]
-		git = git || e.name == gitName && e.kind != disk.Directory
-		dec = dec || e.name == decName && e.kind != disk.Directory
-	}
-	return git, dec
-}
-
-// ruleFlags are the flags of a block that say which ignore files are listed.
 func (l *listing) ruleFlags() (flags uint32) {
-	git, dec := l.ruleFiles()
-	if git {
-		flags |= flagGit
-	}
-	if dec {
-		flags |= flagDec
+	for i := range *l {
+		for _, f := range ruleNames {
+			if e := &(*l)[i]; e.name == f.name && e.kind != disk.Directory {
+				flags |= f.flag
+			}
+		}
 	}
 	return flags
 }

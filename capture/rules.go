@@ -21,6 +21,12 @@ const (
 	decName = ".decreeignore"
 )
 
+// ruleNames are the two, with the flags of a block that say that they are there.
+var ruleNames = [...]struct {
+	name string
+	flag uint32
+}{{gitName, flagGit}, {decName, flagDec}}
+
 // ruleFile is a read ignore file.
 type ruleFile struct {
 	file *ignorefile.File

@@ -215,8 +215,7 @@ func (k *worker) keepFor(n *node, jobs int) {
 func (k *worker) names(n *node, h disk.Dir) (listed bool, listErr, err error) {
 	steady := n.old != nil && !k.req.Full && n.old.flags()&flagOld != 0 && n.old.sameListing(&n.info) && k.device(n.info.Dev, h).Steady
 	if steady {
-		flags := n.old.flags()
-		if err := k.ruleset(n, h, flags&flagGit != 0, flags&flagDec != 0); err != nil {
+		if err := k.ruleset(n, h, n.old.flags()); err != nil {
 			return false, nil, err
 		}
 		if n.print == n.old.rules() {
@@ -227,8 +226,7 @@ func (k *worker) names(n *node, h disk.Dir) (listed bool, listErr, err error) {
 		return false, err, nil
 	}
 	if !steady {
-		hasGit, hasDec := k.list.ruleFiles()
-		if err := k.ruleset(n, h, hasGit, hasDec); err != nil {
+		if err := k.ruleset(n, h, k.list.ruleFlags()); err != nil {
 			return false, nil, err
 		}
 	}

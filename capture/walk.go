@@ -327,8 +327,8 @@ func (w *walk) result() (*Result, error) {
 }
 
 // ruleset returns the rules in force in n: frozen ones, or those of its own files, which
-// are there if hasGit and hasDec say so.
-func (k *worker) ruleset(n *node, h disk.Dir, hasGit, hasDec bool) error {
+// are there if a block's flags say so.
+func (k *worker) ruleset(n *node, h disk.Dir, flags uint32) error {
 	rules, print := k.outer.rules, k.outer.print
 	if n.parent != nil {
 		rules, print = n.parent.rules, n.parent.print
@@ -336,15 +336,14 @@ func (k *worker) ruleset(n *node, h disk.Dir, hasGit, hasDec bool) error {
 	var p pair
 	if k.frozen != nil {
 		p = k.frozen[n.path]
-		if hasGit {
-			k.found = append(k.found, n.path.Join(gitName))
+		for _, f := range ruleNames {
+			if flags&f.flag != 0 {
+				k.found = append(k.found, n.path.Join(f.name))
+			}
 		}
-		if hasDec {
-			k.found = append(k.found, n.path.Join(decName))
-		}
-	} else if hasGit || hasDec {
+	} else if flags&(flagGit|flagDec) != 0 {
 		var err error
-		if p, err = k.treeRules(n, h, hasGit, hasDec); err != nil {
+		if p, err = k.treeRules(n, h, flags); err != nil {
 			return err
 		}
 	}
@@ -353,12 +352,9 @@ func (k *worker) ruleset(n *node, h disk.Dir, hasGit, hasDec bool) error {
 }
 
 // treeRules reads the ignore files of n and stores them.
-func (k *worker) treeRules(n *node, h disk.Dir, hasGit, hasDec bool) (p pair, err error) {
-	for _, f := range []struct {
-		name string
-		has  bool
-	}{{gitName, hasGit}, {decName, hasDec}} {
-		if !f.has {
+func (k *worker) treeRules(n *node, h disk.Dir, flags uint32) (p pair, err error) {
+	for _, f := range ruleNames {
+		if flags&f.flag == 0 {
 			continue
 		}
 		path := string(n.path.Join(f.name))
