@@ -92,7 +92,7 @@ func (m *Message) fill(d Defaults) error {
 			m.Seq = nameSeq
 		}
 	}
-	if err := CheckChain(m.Chain); err != nil {
+	if err := checkChain(m.Chain); err != nil {
 		return err
 	}
 	if d.MaxDepth > 0 && m.Depth >= d.MaxDepth {
@@ -141,7 +141,7 @@ func NameParts(name string, maxDepth int) (chain string, seq int, ok bool) {
 	}
 	chain, digits := stem[:dash], stem[dash+1:]
 	seq, ok = number(digits)
-	if !ok || strconv.Itoa(seq) != digits || CheckChain(chain) != nil {
+	if !ok || strconv.Itoa(seq) != digits || checkChain(chain) != nil {
 		return "", 0, false
 	}
 	if !ownChain(chain) && maxDepth > 0 && seq >= maxDepth {
@@ -154,9 +154,9 @@ func ownChain(chain string) bool {
 	return len(chain) == chainDigits && strings.Trim(chain, "0123456789") == ""
 }
 
-// CheckChain is nil for text that can be a chain: 1 to 100 letters, digits, '_', '-' and
+// checkChain is nil for text that can be a chain: 1 to 100 letters, digits, '_', '-' and
 // '.', not beginning with '-' or '.'.
-func CheckChain(chain string) error {
+func checkChain(chain string) error {
 	if chain == "" || len(chain) > 100 || chain[0] == '-' || chain[0] == '.' {
 		return fmt.Errorf("%q is not a chain: 1 to 100 letters, digits, _, - and ., a letter, digit or _ first", chain)
 	}
@@ -172,9 +172,9 @@ func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// CheckInputFile is nil for a path below the root: relative, and nowhere above it.
+// checkInputFile is nil for a path below the root: relative, and nowhere above it.
 // Whether it is there, and no link leads out, is the caller's to see.
-func CheckInputFile(file string) error {
+func checkInputFile(file string) error {
 	if err := below(file); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 	case "depth":
 		return setNumber(v, key, &m.Depth)
 	case "chain":
-		return refuse(v, v.Value, CheckChain)
+		return refuse(v, v.Value, checkChain)
 	case "routine":
 		return refuse(v, v.Value, CheckRoutineName)
 	case "input_file":
@@ -119,7 +119,7 @@ func (m *Message) setInputFile(v *yaml.Node) error {
 		if v.Value != "" {
 			m.InputFile = path.Clean(v.Value)
 		}
-		return refuse(v, v.Value, CheckInputFile)
+		return refuse(v, v.Value, checkInputFile)
 	}
 	if strings.ContainsRune(name, 0) {
 		return atLine(v, "input_file holds a NUL byte")
