@@ -67,8 +67,8 @@ func (f *Filter) addReason(reason string) error {
 	return nil
 }
 
-// Empty says whether all rows are wanted.
-func (f *Filter) Empty() bool {
+// empty says whether all rows are wanted.
+func (f *Filter) empty() bool {
 	return len(f.Words)+len(f.Reasons)+len(f.Paths) == 0 && f.Since.IsZero() && f.Until.IsZero()
 }
 

@@ -112,7 +112,7 @@ func (l *lister) items(n int, all bool) (items []item, whole bool, notes []strin
 	if len(l.f.Paths) > 0 {
 		return l.ofPaths(n, all)
 	}
-	o := history.ListOptions{Limit: n, Known: l.cursor != "" || !l.f.Empty(), Keep: func(r *history.Record) bool {
+	o := history.ListOptions{Limit: n, Known: l.cursor != "" || !l.f.empty(), Keep: func(r *history.Record) bool {
 		return l.older(r) && (l.f.wantsRecord(r, l.m.labels[r.ID]) || l.f.wantsOutside(r))
 	}}
 	if all {
