@@ -2,22 +2,22 @@ package tree
 
 import "errors"
 
-// AboutError is an error about a path of the tree. Its text is the path, as [Quote] writes
+// aboutError is an error about a path of the tree. Its text is the path, as [Quote] writes
 // it, and the cause.
-type AboutError struct {
+type aboutError struct {
 	Path Path
 	Err  error
 }
 
-func (e *AboutError) Error() string { return Quote(e.Path) + ": " + e.Err.Error() }
+func (e *aboutError) Error() string { return Quote(e.Path) + ": " + e.Err.Error() }
 
-func (e *AboutError) Unwrap() error { return e.Err }
+func (e *aboutError) Unwrap() error { return e.Err }
 
 // About is the path.
-func (e *AboutError) About() Path { return e.Path }
+func (e *aboutError) About() Path { return e.Path }
 
 // Because is the cause without the path.
-func (e *AboutError) Because() string { return e.Err.Error() }
+func (e *aboutError) Because() string { return e.Err.Error() }
 
 // At gives err the path that it is about, unless it or what it wraps has one, as errors with
 // an About method do: their text begins with it.
@@ -29,7 +29,7 @@ func At(path Path, err error) error {
 	if err == nil || errors.As(err, &has) {
 		return err
 	}
-	return &AboutError{path, err}
+	return &aboutError{path, err}
 }
 
 // Because is what err says of its path, for who shows the path beside it.
