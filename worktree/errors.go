@@ -53,16 +53,8 @@ func (e *ForbiddenError) reason() string {
 	return "another spelling of " + e.Is
 }
 
-// PlanError is returned for steps that no tree can take: nothing was changed.
-type PlanError struct {
-	Path   tree.Path
-	Reason string
-}
-
-// About is the path.
-func (e *PlanError) About() tree.Path { return e.Path }
-
-func (e *PlanError) Error() string { return tree.Quote(e.Path) + ": " + e.Reason }
+// badStep is the error for a step that no tree can take: nothing was changed.
+func badStep(path tree.Path, reason string) error { return tree.At(path, errors.New(reason)) }
 
 // Conflict is a path that is not as the plan has it, or that cannot be moved.
 type Conflict struct {

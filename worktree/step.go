@@ -159,7 +159,7 @@ func checkID(id string) error {
 		ok = ok && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.')
 	}
 	if !ok {
-		return &PlanError{Path: tree.Path(id), Reason: "not a transaction's id"}
+		return badStep(tree.Path(id), "not a transaction's id")
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func checkStep(s *Step, journal bool) error {
 	for _, e := range [...]**tree.Entry{&s.From, &s.To} {
 		fixed, reason := plainEntry(*e)
 		if reason != "" {
-			return &PlanError{s.Path, reason}
+			return badStep(s.Path, reason)
 		}
 		*e = fixed
 	}
@@ -249,9 +249,9 @@ func checkStep(s *Step, journal bool) error {
 	case s.From == nil && s.To == nil && !journal:
 		return nil // dropped below: absent stays absent
 	case s.From == nil && s.To == nil:
-		return &PlanError{s.Path, "neither old nor new state"}
+		return badStep(s.Path, "neither old nor new state")
 	case s.MayStay && (!s.From.IsDir() || s.To != nil):
-		return &PlanError{s.Path, "may stay, but is not the removal of a directory"}
+		return badStep(s.Path, "may stay, but is not the removal of a directory")
 	}
 	return nil
 }
@@ -308,14 +308,14 @@ func checkTree(steps *stepList) error {
 			chain = chain[:len(chain)-1]
 		}
 		if len(chain) > 0 && chain[len(chain)-1].Path == s.Path {
-			return &PlanError{s.Path, "named twice"}
+			return badStep(s.Path, "named twice")
 		}
 		for _, above := range slices.Backward(chain) {
 			if s.Path[len(above.Path)] != '/' {
 				continue
 			}
 			if s.From != nil && !above.From.IsDir() || s.To != nil && !above.To.IsDir() {
-				return &PlanError{s.Path, tree.Quote(above.Path) + " above it is not a directory"}
+				return badStep(s.Path, tree.Quote(above.Path)+" above it is not a directory")
 			}
 			s.under = above.under || above.kind == dirToFile
 			break // what stands above that one was looked at with it

@@ -59,9 +59,8 @@ type txn struct {
 // Move makes every step of plan, or none. keep sees to it that what will be
 // displaced is stored; journals is where the journal lies while it happens.
 //
-// The error is *PlanError or patch's *PathError for steps that make no sense,
-// otherwise an *Error: with *ConflictError inside when the tree is not as the
-// plan has it, *MismatchError when a content or a touched path has another hash
+// Where steps make no sense the error is about a path. All other errors are an
+// *Error: with *ConflictError inside when the tree is not as the plan has it, *MismatchError when a content or a touched path has another hash
 // than promised. After an error with RolledBack the tree is as it was.
 func (t *Tree) Move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir) (*Outcome, error) {
 	var m manner
