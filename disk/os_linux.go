@@ -38,24 +38,35 @@ func unsupported(err error) error {
 // errNoProc says what a step needs that a bare chroot or container has not.
 var errNoProc = fmt.Errorf("this needs /proc, which is not mounted (%w)", errors.ErrUnsupported)
 
+// childHandle opens the child name itself, a link too, for no more than to name it. It must be the one that is, if
+// that is given.
+func childHandle(dirfd int, name string, is *Info) (fd int, now Info, err error) {
+	if fd, err = unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
+		return -1, now, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		now = infoOf(&st)
+		if is != nil && (!now.SameFile(*is) || now.Kind != is.Kind) {
+			err = ErrReplaced
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+	}
+	return fd, now, err
+}
+
 // chmodAt works through a handle: O_PATH serves also for modes without read. It asks for
 // fchmodat2 (Linux 6.6); where the system has it not, or a container's filter refuses what it
 // does not know, it goes through /proc.
 func chmodAt(dirfd int, name string, is Info, mode uint32) error {
-	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, now, err := childHandle(dirfd, name, &is)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	now := infoOf(&st)
-	switch {
-	case !now.SameFile(is) || now.Kind != is.Kind:
-		return ErrReplaced
-	case now.Kind == Symlink:
+	if now.Kind == Symlink {
 		return unix.ELOOP
 	}
 	first := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
@@ -74,18 +85,11 @@ func chmodAt(dirfd int, name string, is Info, mode uint32) error {
 
 // timesAt works through a handle as chmodAt does, of a link too; through /proc before Linux 5.8.
 func timesAt(dirfd int, name string, is Info, times []unix.Timespec) error {
-	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, _, err := childHandle(dirfd, name, &is)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if now := infoOf(&st); !now.SameFile(is) || now.Kind != is.Kind {
-		return ErrReplaced
-	}
 	err = unix.UtimesNanoAt(fd, "", times, unix.AT_EMPTY_PATH)
 	if !errors.Is(unsupported(err), errors.ErrUnsupported) {
 		return err

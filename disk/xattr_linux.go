@@ -28,19 +28,12 @@ func (d *osDir) SetXattr(name string, is Info, x Xattr) error {
 
 // withPath gives use a path of the child name, which must be the one that is, if that is given.
 func withPath(dirfd int, name string, is *Info, use func(path string) error) error {
-	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, now, err := childHandle(dirfd, name, is)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if now := infoOf(&st); is != nil && (!now.SameFile(*is) || now.Kind != is.Kind) {
-		return ErrReplaced
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+	if now.Kind == Symlink {
 		return nil // links carry none that matter
 	}
 	if err = use(procPath(fd)); errors.Is(err, unix.ENOENT) {
