@@ -187,7 +187,7 @@ func Alive(l Leader) ([]Process, error) {
 	if l.PGID <= 1 {
 		return nil, fmt.Errorf("group %d: %w", l.PGID, errGroup)
 	}
-	if now := BootID(); l.BootID != "" && now != "" && l.BootID != now {
+	if l.ofAnotherBoot() {
 		return nil, nil
 	}
 	l, seen := here(l)
@@ -198,10 +198,16 @@ func Alive(l Leader) ([]Process, error) {
 	return list, err
 }
 
+// ofAnotherBoot says whether the system is known to have been started since.
+func (l Leader) ofAnotherBoot() bool {
+	now := BootID()
+	return l.BootID != "" && now != "" && l.BootID != now
+}
+
 // Outside lists the live processes that left the group that l led and still work in root, by pid, on Linux: those that
 // inherited its run's DECREE_RUN_ID.
 func Outside(l Leader, run, root string) []Process {
-	if now := BootID(); l.BootID != "" && now != "" && l.BootID != now {
+	if l.ofAnotherBoot() {
 		return nil
 	}
 	return outsiders{pgid: l.PGID, since: l.StartTime, mark: runMark + run, root: root}.find()

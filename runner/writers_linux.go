@@ -27,20 +27,15 @@ func Writers(files []File) map[File][]Process {
 	}
 	for _, r := range rows {
 		held := map[File]bool{}
-		openForWriting(r.pid, wanted, held)
+		for _, f := range writtenBy(r.pid, func(f File, _ uint32) bool { return wanted[f] }) {
+			held[f] = true
+		}
 		mappedForWriting(r.pid, wanted, held)
 		for f := range held {
 			out[f] = append(out[f], r.process())
 		}
 	}
 	return out
-}
-
-// openForWriting finds wanted files among the descriptors of pid.
-func openForWriting(pid int, wanted, held map[File]bool) {
-	for _, f := range writtenBy(pid, func(f File, _ uint32) bool { return wanted[f] }) {
-		held[f] = true
-	}
 }
 
 // writtenBy are those of the files that pid has open for writing which are wanted, by file and mode.
