@@ -376,22 +376,27 @@ func (r *Recorder) attribute(t *openTurn, changes []tree.Change) (a attributed, 
 	return a, nil
 }
 
-// recordedWork is what records say of the paths that they changed: the first change of each by when its record began, and how the
-// last one left it.
+// recordedWork is what records say of the paths that they changed: how the first of them found each and how the last one left it, and what
+// of it was changed between them, by nobody whom they tell of.
 type recordedWork struct {
-	first map[tree.Path]firstChange
-	left  map[tree.Path]*tree.Entry
+	first, last map[tree.Path]recordedState
+	between     map[tree.Path]tree.Change
 }
 
-// firstChange is how a record that changed a path found it.
-type firstChange struct {
-	by  *history.Record
-	old *tree.Entry
+// recordedState is how a record that changed a path found it, or left it.
+type recordedState struct {
+	by *history.Record
+	is *tree.Entry
+}
+
+// differs says whether a path was changed after one record had left it, and before another one that began later found it.
+func (s recordedState) differs(later recordedState) bool {
+	return history.EndedBefore(s.by, later.by) && !tree.SameEntry(s.is, later.is)
 }
 
 // workOf reads records, newest first.
 func (r *Recorder) workOf(records []*history.Record) (*recordedWork, error) {
-	w := &recordedWork{map[tree.Path]firstChange{}, map[tree.Path]*tree.Entry{}}
+	w := &recordedWork{map[tree.Path]recordedState{}, map[tree.Path]recordedState{}, map[tree.Path]tree.Change{}}
 	for _, rec := range records {
 		if rec.DiffSHA256.IsZero() {
 			continue
@@ -402,11 +407,20 @@ func (r *Recorder) workOf(records []*history.Record) (*recordedWork, error) {
 		}
 		for _, c := range changes {
 			first, changed := w.first[c.Path]
+			left := recordedState{rec, c.New}
 			if !changed {
-				w.left[c.Path] = c.New
+				w.last[c.Path] = left
+			}
+			if changed && left.differs(first) {
+				gap, more := w.between[c.Path]
+				if !more {
+					gap = tree.Change{Path: c.Path, New: first.is}
+				}
+				gap.Old = c.New
+				w.between[c.Path] = gap
 			}
 			if !changed || history.Compare(rec, first.by) < 0 {
-				w.first[c.Path] = firstChange{rec, c.Old}
+				w.first[c.Path] = recordedState{rec, c.Old}
 			}
 		}
 	}
@@ -414,18 +428,23 @@ func (r *Recorder) workOf(records []*history.Record) (*recordedWork, error) {
 }
 
 // beyond is what of a change in a turn's time, of a path that others' tools have named, is in none of their records: it was made before the
-// first of them began, or after the last had ended. Nil: nothing. What an open turn has named is in its record by its end.
-func (r *Recorder) beyond(t *openTurn, c tree.Change, o *attribution, known *recordedWork) (*tree.Change, error) {
+// first of them began, between two of them, or after the last had ended. Nil: nothing. What an open turn has named is in its record by its end.
+func (r *Recorder) beyond(t *openTurn, c tree.Change, o *attribution, known *recordedWork) (rest *tree.Change, err error) {
+	add := func(was, is *tree.Entry) {
+		if rest == nil {
+			rest = &tree.Change{Path: c.Path, Old: was}
+		}
+		rest.New = is
+	}
 	first, changed := known.first[c.Path]
-	left := known.left[c.Path]
+	last := known.last[c.Path]
+	gap, between := known.between[c.Path]
+	after := last.is
 	for _, w := range o.open {
 		if !w.any && !w.has(c) {
 			continue
 		}
-		left = c.New
-		if changed && history.Compare(first.by, w.turn.Record) < 0 {
-			continue
-		}
+		after = c.New
 		old, err := r.history.FindEntry(w.turn.Record.Before, c.Path)
 		if lostContents(err) {
 			return nil, nil
@@ -433,21 +452,30 @@ func (r *Recorder) beyond(t *openTurn, c tree.Change, o *attribution, known *rec
 		if err != nil {
 			return nil, err
 		}
-		first, changed = firstChange{w.turn.Record, old}, true
+		found := recordedState{w.turn.Record, old}
+		if last.by != nil && last.differs(found) {
+			if !between {
+				gap = tree.Change{Path: c.Path, Old: last.is}
+			}
+			gap.New, between = old, true
+		}
+		if !changed || history.Compare(first.by, found.by) >= 0 {
+			first, changed = found, true
+		}
 	}
 	if !changed {
 		return &c, nil
 	}
-	before := history.Compare(first.by, t.Record) > 0 && !tree.SameEntry(c.Old, first.old)
-	switch after := !tree.SameEntry(left, c.New); {
-	case before && after:
-		return &c, nil
-	case before:
-		return &tree.Change{Path: c.Path, Old: c.Old, New: first.old}, nil
-	case after:
-		return &tree.Change{Path: c.Path, Old: left, New: c.New}, nil
+	if history.Compare(first.by, t.Record) > 0 && !tree.SameEntry(c.Old, first.is) {
+		add(c.Old, first.is)
 	}
-	return nil, nil
+	if between {
+		add(gap.Old, gap.New)
+	}
+	if !tree.SameEntry(after, c.New) {
+		add(after, c.New)
+	}
+	return rest, nil
 }
 
 // withUsers adds what the user changed while a turn was open to what had changed before its

@@ -244,6 +244,18 @@ func TestEditedBetweenTwoEnds(t *testing.T) {
 	}
 }
 
+// outside is a record's outside.diff.
+func (a *agents) outside(id string) string {
+	r := a.open()
+	defer r.Close()
+	f, err := r.History().OpenPlain(id, history.OutsideFile)
+	require.NoError(a.t, err)
+	defer f.Close()
+	diff, err := io.ReadAll(f)
+	require.NoError(a.t, err)
+	return string(diff)
+}
+
 // What the user edits before the tool of another turn, and again after that has ended, is told whole.
 func TestEditedOnBothSidesOfAnotherTurn(t *testing.T) {
 	a := newAgents(t)
@@ -258,14 +270,7 @@ func TestEditedOnBothSidesOfAnotherTurn(t *testing.T) {
 	a.write("f", "four\n")
 	a.tool(first, "edit", "g")
 	a.end(first)
-	r := a.open()
-	defer r.Close()
-	f, err := r.History().OpenPlain(turn, history.OutsideFile)
-	require.NoError(t, err)
-	defer f.Close()
-	diff, err := io.ReadAll(f)
-	require.NoError(t, err)
-	require.Contains(t, string(diff), "-one\n+four\n")
+	require.Contains(t, a.outside(turn), "-one\n+four\n")
 }
 
 // What a turn's command changed before the prompt of another turn, whose tool then names the same path, is in the first one's record, as shared,
@@ -292,6 +297,30 @@ func TestChangedBeforeTheOtherBegan(t *testing.T) {
 		require.Equal(t, []tree.Path{"f"}, a.changed(other), othersFirst)
 		require.Empty(t, a.found(a.checkpoint().ID))
 		a.requireSound()
+	}
+}
+
+// What a person edits between two turns of another agent, of a path that both name, is in the outside.diff of the turn that was open all the time.
+func TestEditedBetweenTwoOtherTurns(t *testing.T) {
+	for _, stillOpen := range []bool{false, true} {
+		a := newAgents(t)
+		a.write("f", "one\n")
+		first, second := event("a", 7), event("b", 8)
+		turn := a.prompt(first, "work").ID
+		a.tool(first, "edit", "g")
+		for _, text := range []string{"two\n", "four\n"} {
+			a.prompt(second, "work")
+			a.tool(second, "edit", "f")
+			a.write("f", text)
+			if text == "two\n" {
+				a.end(second)
+				a.write("f", "three\n")
+			} else if !stillOpen {
+				a.end(second)
+			}
+		}
+		a.end(first)
+		require.Contains(t, a.outside(turn), "-two\n+three\n")
 	}
 }
 
