@@ -142,6 +142,12 @@ func (q *job) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) 
 
 // notEnded is the end of a run that decree itself refused or failed.
 func (q *job) notEnded(d *dirs, res *Result, err error) (*Result, error) {
+	if not, is := errors.AsType[*recorder.NotMadeError](err); is { // it was counted before
+		q.u.Attempt = not.Attempt - 1
+		if serr := q.saveState(); serr != nil {
+			return nil, errors.Join(err, serr)
+		}
+	}
 	if project.StateOf(err) == project.NotStarted || recorder.Unsettled(err) {
 		return q.notBegun(d, res, err)
 	}
@@ -567,7 +573,7 @@ func describe(m *message.Message) string {
 
 // earlier tells an attempt of those in earlier records.
 func (q *job) earlier() string {
-	if len(q.u.Earlier) == 0 {
+	if q.u.Spent == 0 {
 		return ""
 	}
 	var b strings.Builder

@@ -236,6 +236,15 @@ func notStarted(err error) error {
 	return &project.Error{Kind: project.KindOf(err), Err: err, State: project.NotStarted}
 }
 
+// NotMadeError is in the chain of a run's error where an attempt's command was not executed.
+type NotMadeError struct {
+	Attempt int
+	Err     error
+}
+
+func (e *NotMadeError) Error() string { return e.Err.Error() }
+func (e *NotMadeError) Unwrap() error { return e.Err }
+
 // unfinished is an error that ends a run early. Where its command has run the
 // changes are there, and the open record lets the next command finish; else there
 // is nothing to be recorded.
@@ -671,7 +680,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	case errors.Is(err, runner.ErrLog):
 		u.say("%v", err)
 	case err != nil && res.Duration == 0:
-		return u.unfinished(fmt.Sprintf("attempt %d was not started", n), err)
+		return u.unfinished(fmt.Sprintf("attempt %d was not started", n), &NotMadeError{n, err})
 	case err != nil:
 		u.say("%v", err)
 	}
