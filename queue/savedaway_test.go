@@ -4,6 +4,7 @@ package queue
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,15 +16,15 @@ import (
 	"decree/disk/disktest"
 )
 
-// TestSpecsGoneWhileOneIsMarked: the directory of specs is removed while a spec is marked as processed: there is no list any more.
+// TestSpecsGoneWhileOneIsMarked: the directory of specs is removed while a spec is marked as processed: it is marked later, if it comes back.
 func TestSpecsGoneWhileOneIsMarked(t *testing.T) {
 	b := newBench(t, map[string]string{"specs/a.spec.md": "a\n"})
-	require.NoError(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+	require.ErrorIs(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
 		if strings.Contains(st.Path, listDraft) {
 			require.NoError(t, os.RemoveAll(filepath.Join(b.root, "specs")))
 		}
 		return disktest.Action{}
-	}), func(q *Queue) error { return q.job(q.o.Recorder, nil).markSpec("specs/a.spec.md") }))
+	}), func(q *Queue) error { return q.job(q.o.Recorder, nil).markSpec("specs/a.spec.md") }), fs.ErrNotExist)
 	require.NoDirExists(t, filepath.Join(b.root, "specs"))
 }
 

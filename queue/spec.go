@@ -133,9 +133,6 @@ func (q *job) markSpec(spec string) error {
 	}
 	for {
 		dir, err := q.openSpecs()
-		if isMissing(err) {
-			return nil // the routine, or a person, has deleted it, with the list
-		}
 		if err != nil {
 			return err
 		}
@@ -320,8 +317,8 @@ func (q *job) entryBefore(rec *history.Record, path tree.Path) (*tree.Entry, err
 	return nil, nil
 }
 
-// cannotMark says whether an error is about the list, which is to be tried again later.
-func cannotMark(err error) bool { return ofFile(err) || errors.Is(err, errGone) }
+// cannotMark says whether an error is about the list, or its directory, which a routine may have put away: it is to be tried again later.
+func cannotMark(err error) bool { return ofFile(err) || errors.Is(err, errGone) || isMissing(err) }
 
 // markAgain marks what could not be marked before.
 func (q *job) markAgain() error {
