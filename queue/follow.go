@@ -71,6 +71,9 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 			return nil, err
 		}
 		found = append(found, sent...)
+		if err := q.tellUnsent(outbox, id); err != nil {
+			return nil, err
+		}
 	} else if ofFile(err) {
 		q.note("%s: what its routine has sent, if anything, cannot be read (%v), and stays in .decree/runs/%s/%s: once that is a directory that can be read, 'decree send' sends it", q.u.Name, err, id, outboxName)
 	} else if !isMissing(err) {

@@ -9,6 +9,7 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // What a routine sends lies in the outbox of its run until that has succeeded. A run that the
@@ -162,6 +163,23 @@ func messagesIn(outbox disk.Dir) (names []string, err error) {
 		}
 	}
 	return names, err
+}
+
+// tellUnsent names what a routine has left in the outbox of its run id and is no file, as a link or a directory of follow-ups.
+func (q *job) tellUnsent(outbox disk.Dir, id string) error {
+	list, err := outbox.List()
+	var names []string
+	for _, e := range list {
+		info, serr := outbox.Stat(e.Name)
+		if serr == nil && info.Kind != disk.Regular && e.Name[0] != '.' && e.Name != filepath.Base(project.LayerInbox) {
+			names = append(names, tree.Quote(e.Name))
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		q.note("%s: not sent, as a link or directory in the outbox is no message: %s; it stays in .decree/runs/%s/%s", tree.Quote(q.u.Name), strings.Join(names, ", "), id, outboxName)
+	}
+	return err
 }
 
 // outboxName is the directory of a run that is $DECREE_OUTBOX.
