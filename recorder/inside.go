@@ -63,6 +63,37 @@ func (r *Recorder) liveParts(id string) (live []string, err error) {
 	return live, nil
 }
 
+// recoverInside records what a decree left unfinished that died in the run's command. Later the put-back, or the work of a further attempt,
+// would count as the dead one's.
+func (u *run) recoverInside(ctx context.Context) error {
+	began := u.x.activity
+	defer func() { u.x.activity = began }()
+	now, err := u.r.currentActivity()
+	if err == nil {
+		err = now.addTurns(u.r)
+	}
+	if err != nil {
+		return err
+	}
+	open, _, err := u.r.unfinished(&now)
+	if err != nil || !slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Inside == u.rec.ID }) {
+		return err
+	}
+	u.x.activity = now
+	done, err := u.r.recover(ctx, u.x, true) // what still works of its command ends, as the rest of this run's command does
+	for _, d := range done {
+		if d.Record == nil {
+			u.say("%s", d.What)
+			continue
+		}
+		u.say("%s %s, inside this run, was interrupted: its decree died", noun(d.Record), d.Record.ID) // whether its changes stay is this run's to say
+	}
+	if err != nil {
+		u.say("what was left unfinished inside this run is not recorded yet: %v", err)
+	}
+	return nil
+}
+
 // takenBack are the effects of putting the run rec back: the records inside it that
 // stand are undone by it.
 func (r *Recorder) takenBack(rec *history.Record) (list []history.StatusEffect, err error) {

@@ -694,6 +694,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 		u.clearOwn,
 		u.checkStore,
 		func() error { return u.catchUp(ctx) },
+		func() error { return u.recoverInside(ctx) },
 		func() error { return u.examine(ctx, n) },
 		func() error { return u.r.closeTurnsIn(ctx, u.x, u.rec.ID) },
 	} {
