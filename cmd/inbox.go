@@ -332,6 +332,9 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 	if ctx.Err() != nil {
 		return err // what is in the draft is for the next edit
 	}
+	if wasKilled(err) {
+		return fmt.Errorf("%w; the next edit goes on with what it had saved", err)
+	}
 	return errors.Join(err, dir.Remove(file))
 }
 
@@ -408,6 +411,12 @@ func (s *session) edited(ctx context.Context, dir disk.Dir, file string, text []
 		return nil, fmt.Errorf("the editor (%s): %w; the message is as it was", editor, err)
 	}
 	return project.ReadFile(dir, file, math.MaxInt32)
+}
+
+// wasKilled says whether a signal has ended a command, or what it executed in a shell: its user did not mean that.
+func wasKilled(err error) bool {
+	exit, is := errors.AsType[*exec.ExitError](err)
+	return is && (!exit.Exited() || exit.ExitCode() > 128)
 }
 
 func (s *session) retry(ctx context.Context, words []string) error {

@@ -423,8 +423,8 @@ type cloned struct {
 	layer *Layer
 	// steady is disk.FileSystem's. On a union of directories as mergerfs a directory shows the times of one of them alone.
 	steady bool
-	at    int64                // the last moment of the cloning
-	names map[tree.Path]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
+	at     int64                // the last moment of the cloning
+	names  map[tree.Path]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
 }
 
 // touched says whether the run may have changed an entry of the clone. Either its change time is
