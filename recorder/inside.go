@@ -63,24 +63,30 @@ func (r *Recorder) liveParts(id string) (live []string, err error) {
 	return live, nil
 }
 
-// recoverInside records what a decree left unfinished that died in the run's command. Later the put-back, or the work of a further attempt,
-// would count as the dead one's.
+// recoverInside records what a decree left unfinished that died in the run's command; what still works of that one's command ends, as the
+// rest of this one's does. Later the put-back, or the work of a further attempt, would count as the dead one's.
 func (u *run) recoverInside(ctx context.Context) error {
+	open, _, err := u.r.unfinished(nil)
+	open = slices.DeleteFunc(open, func(o *history.Opened) bool { return o.Record.Inside != u.rec.ID })
+	if err != nil || len(open) == 0 {
+		return err
+	}
 	began := u.x.activity
 	defer func() { u.x.activity = began }()
-	now, err := u.r.currentActivity()
+	if u.x.activity, err = u.r.currentActivity(); err == nil {
+		err = u.x.activity.addTurns(u.r)
+	}
+	c := &recovery{r: u.r, x: u.x}
+	for _, o := range open {
+		if err == nil {
+			err = c.ensureDead(o, true)
+		}
+	}
+	done := c.done
 	if err == nil {
-		err = now.addTurns(u.r)
+		done, err = u.r.recover(ctx, u.x, false)
+		done = append(c.done, done...)
 	}
-	if err != nil {
-		return err
-	}
-	open, _, err := u.r.unfinished(&now)
-	if err != nil || !slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Inside == u.rec.ID }) {
-		return err
-	}
-	u.x.activity = now
-	done, err := u.r.recover(ctx, u.x, true) // what still works of its command ends, as the rest of this run's command does
 	for _, d := range done {
 		if d.Record == nil {
 			u.say("%s", d.What)
