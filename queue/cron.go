@@ -176,11 +176,11 @@ func (c *cron) forgetGone(root disk.Dir, list []Pending, now time.Time) error {
 	if len(away) == 0 {
 		return nil
 	}
-	open, _, err := c.history.ListOpen()
+	inPlace, err := c.inPlace()
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason == history.Run && o.Record.Isolated == "" }) {
+	if inPlace {
 		for _, job := range away {
 			c.noteOutcome(job, errAway, now)
 		}
@@ -252,6 +252,12 @@ func renamed(jobs map[string]*fired, f func(string) string) map[string]*fired {
 	return out
 }
 
+// inPlace says whether a run in place is under way: a job that it has away is written again at its end.
+func (c *cron) inPlace() (bool, error) {
+	open, _, err := c.history.ListOpen()
+	return slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason == history.Run && o.Record.Isolated == "" }), err
+}
+
 // resume writes the message of a firing that was cut short, unless it was written:
 // then it is in the inbox, or was done, and its record stands even where a person has
 // emptied done. Of a job that is gone nothing is written; one that cannot be read, or that
@@ -266,7 +272,11 @@ func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
 	}
 	m, err := parseFile(jobs, job)
 	if isMissing(err) {
-		return nil
+		inPlace, err := c.inPlace()
+		if err == nil && inPlace {
+			err = errAway
+		}
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("%w; what it fired is written when the job can be read", err)

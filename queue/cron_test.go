@@ -517,6 +517,34 @@ func TestCronAwayInARun(t *testing.T) {
 	}
 }
 
+// TestCronPendingWhileItsJobIsAway: a firing that could not be written yet is written once the run that has its job away has ended.
+func TestCronPendingWhileItsJobIsAway(t *testing.T) {
+	b := newBench(t, nil)
+	b.job("a.md", "0 9 * * *", "routine: develop\n")
+	b.put(map[string]string{".decree/routines/develop.sh": "true\n"})
+	b.job("keep.md", "0 0 1 1 *", "")
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		require.NoError(t, q.prepare(t.Context()))
+		c := newCron(q, b.say)
+		now, err := time.Parse(time.DateTime, "2026-11-23 08:58:00")
+		require.NoError(t, err)
+		c.clock = func() time.Time { return now }
+		require.NoError(t, c.tick())
+		c.s.Jobs["a.md"].Pending = "2026112308570000-0.md"
+		run := &history.Record{ID: "2026112308580000-0", Chain: "2026112308580000", Reason: history.Run, Status: history.StatusOpen, Command: []string{"true"}, Cwd: ".", Started: b.clock(), Attempts: 1}
+		require.NoError(t, q.o.Recorder.History().Begin(&history.Opened{Record: run}))
+		job, aside := filepath.Join(b.root, ".decree/cron/a.md"), filepath.Join(t.TempDir(), "aside")
+		require.NoError(t, os.Rename(job, aside))
+		require.ErrorIs(t, c.tick(), errAway)
+		require.Empty(t, b.inbox())
+		require.NoError(t, os.Rename(aside, job))
+		require.NoError(t, q.o.Recorder.History().Abandon(run.ID))
+		require.NoError(t, c.tick())
+		require.Len(t, b.inbox(), 1)
+		return nil
+	}))
+}
+
 // TestCronEdited: a new schedule holds at once, and does not fire in the minute in which the old one has fired.
 func TestCronEdited(t *testing.T) {
 	b := newBench(t, nil)
