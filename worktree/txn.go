@@ -60,8 +60,8 @@ type txn struct {
 // displaced is stored; journals is where the journal lies while it happens.
 //
 // Where steps make no sense the error is about a path. All other errors are an
-// *Error: with *ConflictError inside when the tree is not as the plan has it, *MismatchError when a content or a touched path has another hash
-// than promised. After an error with RolledBack the tree is as it was.
+// *Error: with *ConflictError inside when the tree is not as the plan has it,
+// *MismatchError when a content or a touched path has another hash than promised. After an error with RolledBack the tree is as it was.
 func (t *Tree) Move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir) (*Outcome, error) {
 	var m manner
 	for {
