@@ -678,6 +678,7 @@ var quiet = []quietSteps{
 	{` STORE/clock-`, "a probe of the file system's clock; where none can be made the system's clock serves"},
 	{`^(Open|Read|FileStat|Stat) /tree/\.decree/project\.json$`, "written again"},
 	{`^Stat /tree/\.decree/\.gitignore$`, "written again when it is missing, else left"},
+	{`^Stat /tree/\.decree/(aside|backup|restored)$`, "whether a directory is there of which decree has no copy: it is only named when it is known to be gone"},
 	{`^(Open|OpenDir|Read|FileStat|Stat|List|Self) /tree/\.decree/runs`, "the log's copy counts; what is damaged is written again"},
 	{`^(OpenDir|Stat) /tree/\.decree(/tmp)?$`, "another place for the clock; the draft of a manifest, which is written without one; or what is taken away there when all is done"},
 	{`^(Open|OpenDir|Read|FileStat|List) STORE/open`, "who looks for trees does without those of open records; a recovery does not"},
