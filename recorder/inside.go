@@ -88,7 +88,7 @@ func (u *run) recoverInside(ctx context.Context) error {
 		done = append(c.done, done...)
 	}
 	for _, d := range done {
-		if d.Record == nil {
+		if d.Record == nil || d.Record.Inside != u.rec.ID {
 			u.say("%s", d.What)
 			continue
 		}

@@ -261,10 +261,14 @@ func (u *run) elsewhere(top tree.Path) (gone []unrecordedEntry, places map[strin
 }
 
 // isAtName says whether the name of an entry leads to it. Where case is folded another
-// spelling of it does, too.
+// spelling of it does, too. What was made anew may have its inode, but not its birth.
 func (r *Recorder) isAtName(l unrecordedEntry) (bool, error) {
 	now, err := r.project.Dir.Stat(l.name())
-	return err == nil && now.Ino == l.Ino, disk.UnlessMissing(err)
+	is := err == nil && now.Ino == l.Ino
+	if is && l.Born != 0 && r.project.Dir.FileSystem().Steady { // an overlay gives what it copies up another birth
+		is = r.project.Dir.Born(l.name()) == l.Born
+	}
+	return is, disk.UnlessMissing(err)
 }
 
 // clearOwn puts aside what was left out and lies in the place of decree's own files
