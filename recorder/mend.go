@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"decree/disk"
 	"decree/history"
 	"decree/project"
 	"decree/tree"
@@ -73,18 +74,8 @@ func (u *run) mendOthers() error {
 	if err != nil {
 		return err
 	}
-	if u.logGone || !now.SameFile(u.runs) {
-		n, err := u.r.bringBack()
-		if err != nil {
-			return err
-		}
-		what := ".decree/runs"
-		if now.SameFile(u.runs) {
-			what = "records in " + what
-		}
-		if n > 0 {
-			u.say("the command deleted %s; %s written again", what, recordsWere(n))
-		}
+	if err := u.mendRecords(now); err != nil {
+		return err
 	}
 	if len(blocked) > 0 {
 		u.say("the command left something unreadable in place of decree's own files: .decree/%s; what was there is not restored", some(blocked))
@@ -103,18 +94,41 @@ func (u *run) mendOthers() error {
 	if ours := slices.DeleteFunc(brought, func(f ownFile) bool { return f.Dir || strings.HasPrefix(f.Path, project.InboxDir+"/") }); u.headMoved && len(ours) > 0 {
 		u.say("written again, and perhaps not in the commit that git has gone to: %s; then delete them, as git will not write over them", some(ownNames(ours)))
 	}
-	for _, name := range u.uncopied {
-		if u.r.lacks(name) {
-			u.say(".decree/%s is gone: it was deleted while the command ran, and decree has no copy of it", name)
-		}
-	}
-	u.uncopied = slices.DeleteFunc(u.uncopied, u.r.lacks) // said once
+	u.nameUncopied()
 	born, err := u.r.noteBorn(u.born)
 	if err != nil {
 		return err
 	}
 	u.runs, u.born, u.logGone = now, born, false // not before: what failed is tried again
 	return nil
+}
+
+// mendRecords writes the other records again where .decree/runs, which is now, was deleted, or the run's own log there.
+func (u *run) mendRecords(now disk.Info) error {
+	what := ".decree/runs"
+	switch {
+	case !now.SameFile(u.runs):
+	case u.logGone:
+		what = "records in " + what
+	default:
+		return nil
+	}
+	n, err := u.r.bringBack()
+	if err == nil && n > 0 {
+		u.say("the command deleted %s; %s written again", what, recordsWere(n))
+	}
+	return err
+}
+
+// nameUncopied names what is gone of .decree and has no copy.
+func (u *run) nameUncopied() {
+	u.uncopied = slices.DeleteFunc(u.uncopied, func(name string) bool { // so that it is said once
+		gone := u.r.lacks(name)
+		if gone {
+			u.say(".decree/%s is gone: it was deleted while the command ran, and decree has no copy of it", name)
+		}
+		return gone
+	})
 }
 
 // noteGone makes it durable what went while the command ran, before any of it is
