@@ -31,7 +31,7 @@ test: bin/versitygw
 full: bin/versitygw
 	$(GO) test -timeout 120m ./...
 
-check: fmt vet lint race fuzz cross
+check: fmt vet cross lint race fuzz
 
 fmt:
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' | grep -v '^testdata/')); \
