@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +23,7 @@ func (s *session) logPaths(rec *recorder.Reader, o logOptions, paths []tree.Path
 		if wanted && o.search != "" {
 			var err error
 			if wanted, err = s.changesText(rec, m, []byte(o.search)); err != nil {
-				unread = append(unread, fmt.Sprintf("left out, its diff cannot be read: %s (%v)", m.Record.ID, err))
+				unread = append(unread, fmt.Sprintf("not all of %s can be searched: %v", m.Record.ID, err))
 			}
 		}
 		if wanted {
@@ -72,13 +73,25 @@ func (s *session) momentDiff(rec *recorder.Reader, m history.Moment) *diffSource
 	return s.recordDiff(rec, m.Record, paths)
 }
 
-// changesText says whether a moment changed how often text occurs in one of its files.
-// What a diff leaves to the store, such as large binary files, is not searched.
+// changesText says whether a moment changed how often text occurs in one of its files. err: some of their contents cannot be read.
 func (s *session) changesText(rec *recorder.Reader, m history.Moment, text []byte) (found bool, err error) {
 	source := s.momentDiff(rec, m)
+	var unread error
 	err = source.read(func(r io.Reader) error {
 		return patch.EachSection(r, source.paths, func(sec *patch.Section) error {
 			n := 0
+			switch {
+			case sec.Stored:
+				was, err := occurrencesIn(rec, sec.Old, text)
+				is, newErr := occurrencesIn(rec, sec.New, text)
+				if err := cmp.Or(err, newErr); err != nil {
+					unread = fmt.Errorf("%s: %w", tree.Quote(sec.Path), err)
+					return nil
+				}
+				n = is - was
+			case sec.Binary:
+				n = bytes.Count(sec.NewData, text) - bytes.Count(sec.OldData, text)
+			}
 			for i := range sec.Hunks {
 				for line := range sec.Hunks[i].Lines() {
 					switch line.Kind {
@@ -93,7 +106,37 @@ func (s *session) changesText(rec *recorder.Reader, m history.Moment, text []byt
 			return nil
 		})
 	})
-	return found, err
+	return found, cmp.Or(err, unread)
+}
+
+// occurrencesIn is how often text occurs in the stored content of an entry, 0 where that has none.
+func occurrencesIn(rec *recorder.Reader, e *tree.Entry, text []byte) (n int, err error) {
+	if !e.IsFile() {
+		return 0, nil
+	}
+	content, err := rec.OpenContent(e.SHA256)
+	if err != nil {
+		return 0, err
+	}
+	defer content.Close()
+	buf := make([]byte, 1<<20+len(text))
+	have := 0
+	for {
+		read, err := content.Read(buf[have:])
+		have += read
+		rest := buf[:have]
+		for at := bytes.Index(rest, text); at >= 0; at = bytes.Index(rest, text) {
+			n++
+			rest = rest[at+len(text):]
+		}
+		have = copy(buf, rest[max(0, len(rest)-len(text)+1):]) // what may be the beginning of one
+		switch {
+		case err == io.EOF:
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
 }
 
 // writePatches writes each moment's line and its diff below it.

@@ -97,6 +97,8 @@ type Queue struct {
 	stuck map[string]*stuck
 	// list is what is known of the inbox.
 	list listing
+	// noFile are the links and directories with the name of a spec that were told.
+	noFile map[string]bool
 	// writing are the files that were passed over because they are being written.
 	writing []string
 	// routines are the names of those that were there when this process began; lacking is why the last look has passed over a message for want of one.
@@ -171,7 +173,7 @@ func Open(o Options) *Queue {
 		var mu sync.Mutex
 		o.Tell = func(e Event) { mu.Lock(); defer mu.Unlock(); told(e) }
 	}
-	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}, stuck: map[string]*stuck{}}
+	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}, noFile: map[string]bool{}, stuck: map[string]*stuck{}}
 }
 
 func (q *Queue) project() *project.Project { return q.o.Recorder.Project() }

@@ -48,8 +48,14 @@ func (q *job) specs() ([]string, error) {
 		if !strings.HasSuffix(e.Name, specEnd) || e.Name[0] == '.' || slices.Contains(done, e.Name) {
 			continue
 		}
-		if info, err := dir.Stat(e.Name); err == nil && info.Kind == disk.Regular {
-			out = append(out, path.Join(q.specDir(), e.Name))
+		spec := path.Join(q.specDir(), e.Name)
+		switch info, err := dir.Stat(e.Name); {
+		case err != nil:
+		case info.Kind == disk.Regular:
+			out = append(out, spec)
+		case !q.noFile[spec]:
+			q.noFile[spec] = true
+			q.note("%s is not done: a spec is a regular file, and decree follows no link; put the text itself there", tree.Quote(tree.Path(spec)))
 		}
 	}
 	slices.Sort(out)

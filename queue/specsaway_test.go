@@ -25,3 +25,15 @@ func TestSpecsAway(t *testing.T) {
 	require.Len(t, b.ran(), 1)
 	require.Equal(t, "a.spec.md\n", b.read("specs/processed-spec.md"))
 }
+
+// TestSpecLink: a link that has the name of a spec is not done, and is named once.
+func TestSpecLink(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `echo "$spec_file" >>"$RAN"` + "\n",
+		"specs/a.spec.md":             "one\n",
+		"text.md":                     "two\n",
+	})
+	require.NoError(t, os.Symlink("../text.md", filepath.Join(b.root, "specs/b.spec.md")))
+	require.Len(t, b.process(), 1)
+	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "specs/b.spec.md is not done: a spec is a regular file"))
+}
