@@ -593,8 +593,11 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 		return nil, err
 	}
 	if spec := q.u.Spec; spec != "" {
-		q.tellEditedSpec(res.Record, spec)
-		if err := q.mark(spec); err != nil {
+		was, err := q.entryBefore(res.Record, tree.Path(spec))
+		if err == nil {
+			q.tellEditedSpec(spec, was)
+		}
+		if err := q.mark(spec, was); err != nil {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, spec, err)
 		}
 	}

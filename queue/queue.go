@@ -88,8 +88,8 @@ type Queue struct {
 	o Options
 	// turn is taken for all that needs the lock, and guards what follows.
 	turn turnQueue
-	// tried are the specs that this process has had its turn at.
-	tried map[string]bool
+	// tried are the texts of the specs that this process has had its turn at.
+	tried map[string]tree.Hash
 	// passed are the files, with their inodes, that stay where they are: see pass.
 	passed          map[string]uint64
 	cleaned, looked bool
@@ -173,7 +173,7 @@ func Open(o Options) *Queue {
 		var mu sync.Mutex
 		o.Tell = func(e Event) { mu.Lock(); defer mu.Unlock(); told(e) }
 	}
-	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}, noFile: map[string]bool{}, stuck: map[string]*stuck{}}
+	return &Queue{o: o, tried: map[string]tree.Hash{}, passed: map[string]uint64{}, noFile: map[string]bool{}, stuck: map[string]*stuck{}}
 }
 
 func (q *Queue) project() *project.Project { return q.o.Recorder.Project() }
@@ -629,14 +629,16 @@ func (q *job) chooseSpec(d *dirs) (string, error) {
 		return "", err
 	}
 	for _, spec := range specs {
-		if q.tried[spec] {
+		now, _ := readBelow(q.project().Dir, spec, message.MaxSize) // its message tells what is wrong with it
+		text := tree.Sum(now)
+		if was, tried := q.tried[spec]; tried && was == text {
 			continue
 		}
 		name := q.aboutSpecs(d)[spec]
 		if q.busy[name] {
 			continue
 		}
-		q.tried[spec], q.spec = true, spec
+		q.tried[spec], q.spec = text, spec
 		if name != "" && q.isBusy(name) {
 			continue
 		} else if name != "" {

@@ -51,8 +51,10 @@ func (q *job) specs() ([]string, error) {
 		spec := path.Join(q.specDir(), e.Name)
 		switch info, err := dir.Stat(e.Name); {
 		case err != nil:
-		case info.Kind == disk.Regular:
+		case info.Kind == disk.Regular && hasNoWriter(dir, e.Name, info.Mtime):
 			out = append(out, spec)
+		case info.Kind == disk.Regular:
+			q.writing = append(q.writing, spec)
 		case !q.noFile[spec]:
 			q.noFile[spec] = true
 			q.note("%s is not done: a spec is a regular file, and decree follows no link; put the text itself there", tree.Quote(tree.Path(spec)))
@@ -203,12 +205,16 @@ func (q *job) specsInReach() ([]string, error) {
 	return nil, nil
 }
 
-// mark marks a spec as processed. Where the list cannot be written, the store
-// remembers it, so that the spec is not done again, and the list has it later.
-func (q *job) mark(spec string) error {
+// mark marks a spec as processed, which was done as it is in was; nil: that is not known. Where the list cannot be written, the store
+// remembers it, so that the spec is not done again, and the list has it later. Where the routine has put its directory away, what comes
+// there later under its name may be another spec.
+func (q *job) mark(spec string, was *tree.Entry) error {
 	err := q.markSpec(spec)
 	if !cannotMark(err) {
 		return err
+	}
+	if isMissing(err) && was.IsFile() {
+		q.s.setAway(spec, was.SHA256)
 	}
 	if slices.Contains(q.s.Unmarked, spec) {
 		return nil
@@ -218,11 +224,10 @@ func (q *job) mark(spec string) error {
 	return q.saveState()
 }
 
-// tellEditedSpec says that a spec has another text than the one that its message began with: by the routine itself, as of a list that it
+// tellEditedSpec says that a spec has another text than was, with which its message began: by the routine itself, as of a list that it
 // ticks off, or by a person, whose text nobody has done.
-func (q *job) tellEditedSpec(rec *history.Record, spec string) {
-	was, err := q.entryBefore(rec, tree.Path(spec))
-	if err != nil || was == nil {
+func (q *job) tellEditedSpec(spec string, was *tree.Entry) {
+	if was == nil {
 		return // not known, as of a spec that is ignored
 	}
 	data, err := readBelow(q.project().Dir, spec, message.MaxSize)
@@ -265,7 +270,7 @@ func (q *job) keepMarks(rec *history.Record) error {
 			continue
 		}
 		lost = append(lost, tree.Quote(name))
-		if err := q.mark(path.Join(q.specDir(), name)); err != nil {
+		if err := q.mark(path.Join(q.specDir(), name), nil); err != nil {
 			return err
 		}
 	}
@@ -326,19 +331,49 @@ func (q *job) entryBefore(rec *history.Record, path tree.Path) (*tree.Entry, err
 // cannotMark says whether an error is about the list, or its directory, which a routine may have put away: it is to be tried again later.
 func cannotMark(err error) bool { return ofFile(err) || errors.Is(err, errGone) || isMissing(err) }
 
-// markAgain marks what could not be marked before.
+// markAgain marks what could not be marked before. What has come under the name of a spec that was put away, and has another text, is not
+// that one.
 func (q *job) markAgain() error {
 	var left []string
 	for _, spec := range q.s.Unmarked {
-		if err := q.markSpec(spec); cannotMark(err) {
+		is, err := q.isBack(spec)
+		if is && err == nil {
+			err = q.markSpec(spec)
+		}
+		switch {
+		case cannotMark(err):
 			left = append(left, spec)
-		} else if err != nil {
+			continue
+		case err != nil:
 			return err
 		}
+		q.s.setAway(spec, tree.Hash{})
 	}
 	if len(left) == len(q.s.Unmarked) {
 		return nil
 	}
 	q.s.Unmarked = left
 	return q.saveState()
+}
+
+// isBack says whether a spec that was put away after it was done is there again, and not another one of its name. The error is
+// fs.ErrNotExist where none is there, and errGone where it is being written.
+func (q *job) isBack(spec string) (is bool, err error) {
+	sum, away := q.s.Away[spec]
+	if !away {
+		return true, nil
+	}
+	err = disk.InDir(q.project().Dir, path.Dir(spec), func(dir disk.Dir) error {
+		info, err := dir.Stat(path.Base(spec))
+		if err != nil {
+			return err
+		}
+		if !hasNoWriter(dir, path.Base(spec), info.Mtime) {
+			return errGone
+		}
+		data, err := project.ReadFile(dir, path.Base(spec), message.MaxSize)
+		is = tree.Sum(data) == sum
+		return err
+	})
+	return is, err
 }

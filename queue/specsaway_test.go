@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/disk"
 )
 
 // TestSpecsAway: a spec whose routine leaves the directory of specs away, as by 'git stash -u', is marked when that is back, and not done once more.
@@ -36,4 +38,43 @@ func TestSpecLink(t *testing.T) {
 	require.NoError(t, os.Symlink("../text.md", filepath.Join(b.root, "specs/b.spec.md")))
 	require.Len(t, b.process(), 1)
 	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "specs/b.spec.md is not done: a spec is a regular file"))
+}
+
+// TestAnotherSpecOfItsName: a spec that comes under the name of one that was done, and whose routine has put the directory away, is done where its
+// text is another one.
+func TestAnotherSpecOfItsName(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `cat "$spec_file" >>"$RAN"; mkdir -p archive; mv "$DECREE_ROOT/specs" "archive/$DECREE_RUN_ID"` + "\n",
+		"specs/a.spec.md":             "one\n",
+	})
+	require.Len(t, b.process(), 1)
+	require.NoError(t, os.Mkdir(filepath.Join(b.root, "specs"), 0o755))
+	require.Empty(t, b.process())
+	require.NoFileExists(t, filepath.Join(b.root, "specs/processed-spec.md"))
+	b.put(map[string]string{"specs/a.spec.md": "two\n"})
+	require.Len(t, b.process(), 1)
+	b.put(map[string]string{"specs/a.spec.md": "two\n"})
+	require.Empty(t, b.process())
+	require.Equal(t, []string{"one", "two"}, b.ran())
+	require.Equal(t, "a.spec.md\n", b.read("specs/processed-spec.md"))
+}
+
+// TestFailedSpecIsEdited: a process that has had its turn at a spec takes it again when it has another text.
+func TestFailedSpecIsEdited(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_attempts: 1\n",
+		".decree/routines/develop.sh": "exit 1\n",
+		"specs/a.spec.md":             "one\n",
+	})
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		for n, text := range []string{"one\n", "two\n"} {
+			b.put(map[string]string{"specs/a.spec.md": text})
+			for _, want := range []int{1, 0} {
+				done, err := b.all(q)
+				require.NoError(t, err)
+				require.Len(t, done, want, "text %d", n)
+			}
+		}
+		return nil
+	}))
 }

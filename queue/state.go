@@ -37,6 +37,8 @@ type state struct {
 	Stack []string `json:"stack,omitempty"`
 	// Unmarked are the specs that are done and could not be marked so yet.
 	Unmarked []string `json:"unmarked,omitempty"`
+	// Away are the texts of those of them whose directory was away then.
+	Away map[string]tree.Hash `json:"unmarked_away,omitempty"`
 	// Edited are the ids of messages whose files were edited while they were done in place, and which are so done once more.
 	Edited []string `json:"edited,omitempty"`
 }
@@ -187,12 +189,29 @@ func (s *state) eachName(f func(string) string) {
 		}
 		s.UnderWay[i], lists = &c, append(lists, &c.Before, &c.Listed)
 	}
+	away := s.Away
+	s.Away = nil
+	for spec, sum := range away {
+		s.setAway(f(spec), sum)
+	}
 	for _, list := range lists {
 		*list = slices.Clone(*list)
 		for i, name := range *list {
 			(*list)[i] = f(name)
 		}
 	}
+}
+
+// setAway notes the text of a spec whose directory is away; zero: it is so no more.
+func (s *state) setAway(spec string, sum tree.Hash) {
+	if sum.IsZero() {
+		delete(s.Away, spec)
+		return
+	}
+	if s.Away == nil {
+		s.Away = map[string]tree.Hash{}
+	}
+	s.Away[spec] = sum
 }
 
 func (s *state) write(store disk.Dir) error {
