@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -196,7 +197,7 @@ func (q *job) specsInReach() ([]string, error) {
 	}
 	specs, err := q.specs()
 	if !ofFile(err) {
-		return slices.DeleteFunc(specs, func(s string) bool { return slices.Contains(q.s.Unmarked, s) }), err
+		return slices.DeleteFunc(specs, q.s.remembers), err
 	}
 	if dir := q.specDir(); q.passed[dir] == 0 {
 		q.passed[dir] = 1
@@ -213,14 +214,14 @@ func (q *job) mark(spec string, was *tree.Entry) error {
 	if !cannotMark(err) {
 		return err
 	}
+	if !q.s.remembers(spec) {
+		q.note("%s is done, and not yet marked in %s: %v; decree remembers it", spec, processedFile, err)
+	}
 	if isMissing(err) && was.IsFile() {
 		q.s.setAway(spec, was.SHA256)
+	} else if !q.s.remembers(spec) {
+		q.s.Unmarked = append(q.s.Unmarked, spec)
 	}
-	if slices.Contains(q.s.Unmarked, spec) {
-		return nil
-	}
-	q.note("%s is done, and not yet marked in %s: %v; decree remembers it", spec, processedFile, err)
-	q.s.Unmarked = append(q.s.Unmarked, spec)
 	return q.saveState()
 }
 
@@ -251,7 +252,7 @@ func (q *job) keepMarks(rec *history.Record) error {
 	}
 	dir, err := q.openSpecs()
 	if isMissing(err) {
-		return nil
+		return q.keepAway(rec, before)
 	}
 	if err != nil {
 		return err
@@ -278,6 +279,24 @@ func (q *job) keepMarks(rec *history.Record) error {
 		q.note("%s: while its run worked, its routine or somebody else took these out of %s, and they are marked as processed again: %s; to have one done once more, take its line out while no message is done in place", tree.Quote(q.u.Name), list, strings.Join(lost, ", "))
 	}
 	return nil
+}
+
+// keepAway remembers of the specs that the list named before a message's run, and that were there, that they are done: their directory
+// is away since then, and what brings it back, as `git switch main`, may bring an older list.
+func (q *job) keepAway(rec *history.Record, before []string) error {
+	var kept []string
+	for _, name := range before {
+		spec := path.Join(q.specDir(), name)
+		if was, err := q.entryBefore(rec, tree.Path(spec)); err == nil && was.IsFile() && strings.HasSuffix(name, specEnd) {
+			q.s.setAway(spec, was.SHA256)
+			kept = append(kept, tree.Quote(name))
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	q.note("%s: while its run worked, its routine or somebody else put %s away; decree remembers that these are processed: %s", tree.Quote(q.u.Name), tree.Quote(q.specDir()), strings.Join(kept, ", "))
+	return q.saveState()
 }
 
 // listedNow are the names that the list has now; none where it cannot be read.
@@ -334,25 +353,23 @@ func cannotMark(err error) bool { return ofFile(err) || errors.Is(err, errGone) 
 // markAgain marks what could not be marked before. What has come under the name of a spec that was put away, and has another text, is not
 // that one.
 func (q *job) markAgain() error {
-	var left []string
-	for _, spec := range q.s.Unmarked {
+	had := len(q.s.Unmarked) + len(q.s.Away)
+	for _, spec := range slices.Concat(q.s.Unmarked, slices.Sorted(maps.Keys(q.s.Away))) {
 		is, err := q.isBack(spec)
 		if is && err == nil {
 			err = q.markSpec(spec)
 		}
-		switch {
-		case cannotMark(err):
-			left = append(left, spec)
+		if cannotMark(err) {
 			continue
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
-		q.s.setAway(spec, tree.Hash{})
+		q.s.forget(spec)
 	}
-	if len(left) == len(q.s.Unmarked) {
+	if len(q.s.Unmarked)+len(q.s.Away) == had {
 		return nil
 	}
-	q.s.Unmarked = left
 	return q.saveState()
 }
 

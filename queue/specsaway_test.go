@@ -78,3 +78,22 @@ func TestFailedSpecIsEdited(t *testing.T) {
 		return nil
 	}))
 }
+
+// TestOlderListComesBack: specs whose directory a message's routine has put away, and of which an older list comes back, as with another branch, are
+// not done once more.
+func TestOlderListComesBack(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `tail -n 1 "${spec_file:-$message_file}" >>"$RAN"; tail -n 1 "$RAN" | grep -q three || exit 0; mv specs "$RAN.away"` + "\n",
+		"specs/a.spec.md":             "one\n",
+		"specs/b.spec.md":             "two\n",
+	})
+	require.Len(t, b.process(), 2)
+	b.message("away.md", "three\n")
+	require.Len(t, b.process(), 1)
+	require.Contains(t, strings.Join(b.said, "\n"), "decree remembers that these are processed: a.spec.md, b.spec.md")
+	require.NoError(t, os.Rename(filepath.Join(b.base, "ran.away"), filepath.Join(b.root, "specs")))
+	b.put(map[string]string{"specs/processed-spec.md": "a.spec.md\n"})
+	require.Empty(t, b.process())
+	require.Equal(t, "a.spec.md\nb.spec.md\n", b.read("specs/processed-spec.md"))
+	require.Len(t, b.ran(), 3)
+}

@@ -37,7 +37,7 @@ type state struct {
 	Stack []string `json:"stack,omitempty"`
 	// Unmarked are the specs that are done and could not be marked so yet.
 	Unmarked []string `json:"unmarked,omitempty"`
-	// Away are the texts of those of them whose directory was away then.
+	// Away are the texts of specs that are done, and whose directory was away then, with the list.
 	Away map[string]tree.Hash `json:"unmarked_away,omitempty"`
 	// Edited are the ids of messages whose files were edited while they were done in place, and which are so done once more.
 	Edited []string `json:"edited,omitempty"`
@@ -202,16 +202,24 @@ func (s *state) eachName(f func(string) string) {
 	}
 }
 
-// setAway notes the text of a spec whose directory is away; zero: it is so no more.
-func (s *state) setAway(spec string, sum tree.Hash) {
-	if sum.IsZero() {
-		delete(s.Away, spec)
-		return
-	}
+// setAway notes that a spec is done whose directory is away.
+func (s *state) setAway(spec string, text tree.Hash) {
 	if s.Away == nil {
 		s.Away = map[string]tree.Hash{}
 	}
-	s.Away[spec] = sum
+	s.Away[spec] = text
+}
+
+// remembers says whether a spec is done that the list does not name.
+func (s *state) remembers(spec string) bool {
+	_, away := s.Away[spec]
+	return away || slices.Contains(s.Unmarked, spec)
+}
+
+// forget is for a spec that the list names now, or that is another one.
+func (s *state) forget(spec string) {
+	s.Unmarked = slices.DeleteFunc(s.Unmarked, func(u string) bool { return u == spec })
+	delete(s.Away, spec)
 }
 
 func (s *state) write(store disk.Dir) error {
