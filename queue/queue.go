@@ -631,7 +631,7 @@ func (q *job) chooseSpec(d *dirs) (string, error) {
 	for _, spec := range specs {
 		now, _ := readBelow(q.project().Dir, spec, message.MaxSize) // its message tells what is wrong with it
 		text := tree.Sum(now)
-		if was, tried := q.tried[spec]; tried && was == text {
+		if was, tried := q.tried[spec]; tried && (was == text || !q.serving) {
 			continue
 		}
 		name := q.aboutSpecs(d)[spec]

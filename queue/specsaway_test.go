@@ -59,7 +59,7 @@ func TestAnotherSpecOfItsName(t *testing.T) {
 	require.Equal(t, "a.spec.md\n", b.read("specs/processed-spec.md"))
 }
 
-// TestFailedSpecIsEdited: a process that has had its turn at a spec takes it again when it has another text.
+// TestFailedSpecIsEdited: a daemon that has had its turn at a spec takes it again when it has another text.
 func TestFailedSpecIsEdited(t *testing.T) {
 	b := newBench(t, map[string]string{
 		".decree/config.yml":          "max_attempts: 1\n",
@@ -67,6 +67,7 @@ func TestFailedSpecIsEdited(t *testing.T) {
 		"specs/a.spec.md":             "one\n",
 	})
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		q.serving = true
 		for n, text := range []string{"one\n", "two\n"} {
 			b.put(map[string]string{"specs/a.spec.md": text})
 			for _, want := range []int{1, 0} {
