@@ -85,7 +85,7 @@ func (s *session) changesText(rec *recorder.Reader, m history.Moment, text []byt
 				was, err := occurrencesIn(rec, sec.Old, text)
 				is, newErr := occurrencesIn(rec, sec.New, text)
 				if err := cmp.Or(err, newErr); err != nil {
-					unread = fmt.Errorf("%s: %w", tree.Quote(sec.Path), err)
+					unread = fmt.Errorf("%s: %w", shownPath(sec.Path), err)
 					return nil
 				}
 				n = is - was

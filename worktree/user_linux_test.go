@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -449,12 +450,19 @@ func TestFlushedWhole(t *testing.T) {
 	}
 }
 
-// useOtherTmp puts .decree/tmp on a file system in memory.
+// otherDisks are directories of which one is on another file system than the tests' tree.
+var otherDisks = []string{"/dev/shm", "/var/tmp", "/tmp"}
+
+// useOtherTmp puts .decree/tmp on one of otherDisks.
 func useOtherTmp(t *testing.T, r *rig) {
-	other, err := os.MkdirTemp("/dev/shm", "decree-test-")
-	if err != nil {
+	var here, there unix.Stat_t
+	require.NoError(t, unix.Stat(r.path("."), &here))
+	at := slices.IndexFunc(otherDisks, func(dir string) bool { return unix.Stat(dir, &there) == nil && there.Dev != here.Dev })
+	if at < 0 {
 		t.Skip("no second file system")
 	}
+	other, err := os.MkdirTemp(otherDisks[at], "decree-test-")
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(other) })
 	require.NoError(t, os.Remove(r.path(".decree/tmp")))
 	require.NoError(t, os.Symlink(other, r.path(".decree/tmp")))
