@@ -209,6 +209,18 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			return sentMessage{}, usagef("%s", err).Hintf("see 'decree send --help'; nothing was sent")
 		}
 		err = drop(file, data)
+		if err == nil && box != nil {
+			late, lerr := box.TakeBack(file)
+			if lerr != nil {
+				return sentMessage{}, fmt.Errorf("the run that it was sent in has ended meanwhile, and it lies in %s: %w", to, lerr)
+			}
+			if late {
+				queue.ReturnChain(p, chain)
+				box = nil
+				to, drop = inboxOf(p)
+				continue
+			}
+		}
 		if taken := errors.Is(err, fs.ErrExist); !taken && (err != nil || m.Chain != chain) { // a name that is taken would be tried again
 			queue.ReturnChain(p, chain)
 		}

@@ -87,8 +87,9 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 	})
 	q.list.stale = q.list.stale || len(found) > 0 // there are names that it does not know
 	var out []string
+	seq := q.u.Seq + 1
 	for _, f := range found {
-		name, err := q.join(d, &f)
+		name, err := q.join(d, &f, &seq)
 		if isMissing(err) { // somebody has taken it away meanwhile, whose it is then
 			if there, herr := disk.Has(f.dir, f.name); !there && herr == nil {
 				continue
@@ -162,11 +163,11 @@ func (q *job) ofChain(name string) bool {
 // join names a file as one of the chain, notes its depth in it, and has it in the
 // inbox. In an outbox it gets its name first: where the inbox is another file
 // system, a death leaves the file under that name in both.
-func (q *job) join(d *dirs, f *followUp) (string, error) {
-	for n := q.u.Seq + 1; ; n++ {
+func (q *job) join(d *dirs, f *followUp, seq *int) (string, error) {
+	for ; ; *seq++ {
 		as := f.name
 		if !f.named {
-			as = fmt.Sprintf("%s-%d%s", q.u.Chain, n, suffix)
+			as = fmt.Sprintf("%s-%d%s", q.u.Chain, *seq, suffix)
 			if free, err := q.isFree(d, as); err != nil {
 				return "", err
 			} else if !free {

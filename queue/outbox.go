@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,6 +64,29 @@ func (b *Outbox) Drop(name string, data []byte) error {
 	return project.DropInto(dir, name, data)
 }
 
+// isOver says whether its run has ended by now: what was put into it may have come too late. In a layer that is not seen.
+func (b *Outbox) isOver() bool {
+	if b.rec.Project().InLayer {
+		return false
+	}
+	_, err := b.rec.History().Opened(b.id)
+	return err != nil
+}
+
+// TakeBack takes a message out of it again that came too late: its run has ended, and nothing has passed it on. taken: that is so.
+func (b *Outbox) TakeBack(name string) (taken bool, err error) {
+	if !b.isOver() {
+		return false, nil
+	}
+	dir, err := b.open()
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	err = dir.Remove(name)
+	return err == nil, disk.UnlessMissing(err)
+}
+
 // open opens it. It is made if the command has deleted it.
 func (b *Outbox) open() (disk.Dir, error) {
 	p := b.rec.Project()
@@ -77,31 +101,57 @@ func (b *Outbox) open() (disk.Dir, error) {
 	return p.OwnDir(run, outboxName)
 }
 
-// TakeFrom passes on what lies in the outbox of the run id, which has succeeded.
+// TakeFrom passes on what lies in the outbox of the run id, which has succeeded; to the inbox where this one's run has ended by then.
 func (b *Outbox) TakeFrom(id string) error {
-	names, err := Unsent(b.rec, id)
-	if len(names) == 0 || err != nil {
+	names, err := b.takeFrom(id)
+	if err != nil || len(names) == 0 || !b.isOver() {
 		return err
 	}
-	from, err := openOutbox(b.rec, id)
+	late, err := b.open()
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	to, err := b.open()
+	defer late.Close()
+	inbox, err := openInbox(b.rec.Project().Dir, "")
 	if err != nil {
 		return err
 	}
-	defer to.Close()
+	defer inbox.Close()
 	for _, name := range names {
-		if strings.Contains(name, "/") {
-			continue // it was put into the inbox of a layer, and never sent
-		}
-		if err := move(from, name, to, name); err != nil {
+		if err := disk.UnlessMissing(move(late, name, inbox, name)); err != nil { // else it was passed on
 			return err
 		}
 	}
 	return nil
+}
+
+// takeFrom is TakeFrom to the outbox; names are those that the messages have there.
+func (b *Outbox) takeFrom(id string) (names []string, err error) {
+	unsent, err := Unsent(b.rec, id)
+	if len(unsent) == 0 || err != nil {
+		return nil, err
+	}
+	from, err := openOutbox(b.rec, id)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	to, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close()
+	for _, name := range unsent {
+		if strings.Contains(name, "/") {
+			continue // it was put into the inbox of a layer, and never sent
+		}
+		as, err := moveToFreeName(from, name, to, name)
+		if err != nil {
+			return names, err
+		}
+		names = append(names, as)
+	}
+	return names, errors.Join(to.Sync(), from.Sync())
 }
 
 // passOnInner brings what runs inside the run rec have sent into its outbox, where their process died
@@ -119,7 +169,7 @@ func passOnInner(rec *recorder.Recorder, of *history.Record) error {
 			continue
 		}
 		good = append(good, part.ID)
-		if err := box.TakeFrom(part.ID); err != nil {
+		if _, err := box.takeFrom(part.ID); err != nil {
 			return err
 		}
 	}
