@@ -193,15 +193,7 @@ func isAlways(h disk.Dir, name string) (bool, error) {
 	if plain != ".git" && plain != ".decree" {
 		return false, nil
 	}
-	here, err := h.Stat(name)
-	own, ownErr := h.Stat(plain)
-	if err = errors.Join(err, ownErr); err != nil {
-		if absent(err) {
-			err = nil
-		}
-		return false, err
-	}
-	return here.SameFile(own) && here.Kind == own.Kind, nil
+	return disk.IsSpelling(h, name, plain)
 }
 
 // ascii drops what is beyond ASCII: some file systems ignore such characters.

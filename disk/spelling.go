@@ -9,6 +9,32 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// IsSpelling says whether the file system takes name for what is called own in d. Where it folds names and gives each spelling an inode
+// number of its own, as a FUSE does, a listing tells: of one entry it has one name.
+func IsSpelling(d Dir, name, own string) (bool, error) {
+	info, err := d.Stat(name)
+	if err != nil {
+		return false, UnlessMissing(err)
+	}
+	is, err := d.Stat(own)
+	switch {
+	case err != nil || info.Kind != is.Kind:
+		return false, UnlessMissing(err)
+	case info.SameFile(is):
+		return true, nil
+	case Folded(name) != Folded(own):
+		return false, nil
+	}
+	list, err := d.List()
+	named := 0
+	for _, e := range list {
+		if e.Name == name || e.Name == own {
+			named++
+		}
+	}
+	return named < 2, err
+}
+
 // Folded is what all spellings of a name have in common that some file system takes for
 // one name: those that differ in case ("straße", "STRASSE"), in how an accent is written,
 // or in characters that are not seen. Names that no file system takes for one may have it

@@ -1,10 +1,53 @@
 package disk
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+// spelled is a directory whose names are the same without their case, and each spelling of one has an inode number of its own.
+type spelled struct{ Dir }
+
+func (d spelled) Stat(name string) (Info, error) {
+	list, err := d.List()
+	for _, e := range list {
+		if strings.EqualFold(e.Name, name) {
+			info, err := d.Dir.Stat(e.Name)
+			info.Ino = 1000*info.Ino + uint64(name[1])
+			return info, err
+		}
+	}
+	if err == nil {
+		err = os.ErrNotExist
+	}
+	return Info{}, err
+}
+
+func TestIsSpelling(t *testing.T) {
+	for _, is := range []string{".git", ".GIT"} {
+		at := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(at, is), 0o755))
+		require.NoError(t, os.Mkdir(filepath.Join(at, ".decree"), 0o755))
+		d, err := OS.OpenRoot(at)
+		require.NoError(t, err)
+		for _, name := range []string{".GIT", ".git", ".decree"} {
+			of, err := IsSpelling(spelled{d}, name, ".git")
+			require.NoError(t, err)
+			assert.Equal(t, name != ".decree", of, "%s beside %s", name, is)
+		}
+		for _, own := range []string{".git", ".GIT"} { // where case counts
+			of, err := IsSpelling(d, own, ".git")
+			require.NoError(t, err)
+			assert.Equal(t, own == is && is == ".git", of, own)
+		}
+		require.NoError(t, d.Close())
+	}
+}
 
 func TestFolded(t *testing.T) {
 	for _, names := range [][]string{

@@ -306,17 +306,13 @@ func guard(dir disk.Dir, at tree.Path) error {
 	if !suspicious(name) {
 		return nil
 	}
-	st, err := dir.Stat(name)
-	if err != nil {
-		return disk.UnlessMissing(err)
-	}
 	for _, own := range [...]string{".git", ".decree"} {
-		real, err := dir.Stat(own)
-		if err == nil && real.SameFile(st) && real.Kind == st.Kind {
-			return &ForbiddenError{Path: at, Is: own}
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		is, err := disk.IsSpelling(dir, name, own)
+		if err != nil {
 			return err
+		}
+		if is {
+			return &ForbiddenError{Path: at, Is: own}
 		}
 	}
 	return nil
