@@ -189,7 +189,7 @@ func isAlways(h disk.Dir, name string) (bool, error) {
 	if name[0] != '.' {
 		return false, nil
 	}
-	plain := strings.ToLower(strings.Map(ascii, name))
+	plain := strings.TrimRight(strings.ToLower(strings.Map(ascii, name)), ". ")
 	if plain != ".git" && plain != ".decree" {
 		return false, nil
 	}

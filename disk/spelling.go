@@ -37,7 +37,7 @@ func IsSpelling(d Dir, name, own string) (bool, error) {
 
 // Folded is what all spellings of a name have in common that some file system takes for
 // one name: those that differ in case ("straße", "STRASSE"), in how an accent is written,
-// or in characters that are not seen. Names that no file system takes for one may have it
+// in characters that are not seen, or in dots and blanks at the end (FAT, exFAT, SMB). Names that no file system takes for one may have it
 // in common too.
 func Folded(name string) string {
 	plain := true
@@ -45,7 +45,7 @@ func Folded(name string) string {
 		plain = plain && name[i] < utf8.RuneSelf
 	}
 	if plain {
-		return strings.ToLower(name)
+		return withoutEnds(strings.ToLower(name))
 	}
 	seen := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
@@ -53,5 +53,17 @@ func Folded(name string) string {
 		}
 		return r
 	}, name)
-	return norm.NFD.String(cases.Fold().String(norm.NFD.String(seen)))
+	return withoutEnds(norm.NFD.String(cases.Fold().String(norm.NFD.String(seen))))
+}
+
+// withoutEnds leaves out the dots and blanks at the end of each name of a path.
+func withoutEnds(path string) string {
+	if last := len(path) - 1; last < 0 || path[last] != '.' && path[last] != ' ' && !strings.Contains(path, "./") && !strings.Contains(path, " /") {
+		return path
+	}
+	names := strings.Split(path, "/")
+	for i, name := range names {
+		names[i] = strings.TrimRight(name, ". ")
+	}
+	return strings.Join(names, "/")
 }

@@ -319,8 +319,10 @@ func guard(dir disk.Dir, at tree.Path) error {
 }
 
 // suspicious says whether some file system could take name for .git or .decree:
-// by case, by characters beyond ASCII that it ignores, or by a short name (GIT~1).
+// by case, by dots and blanks at its end or characters beyond ASCII that it ignores, by a short name (GIT~1), or as a stream of it (.git::$INDEX_ALLOCATION).
 func suspicious(name string) bool {
+	name, _, _ = strings.Cut(name, ":")
+	name = strings.TrimRight(name, ". ")
 	if strings.EqualFold(name, ".git") || strings.EqualFold(name, ".decree") {
 		return true
 	}

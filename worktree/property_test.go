@@ -291,7 +291,7 @@ func TestLook(t *testing.T) {
 type folding struct{ disk.Dir }
 
 func fold(name string) string {
-	name = strings.ToLower(strings.ReplaceAll(name, "\u200c", ""))
+	name = strings.TrimRight(strings.ToLower(strings.ReplaceAll(name, "\u200c", "")), ". ")
 	if name == "git~1" {
 		return ".git"
 	}
@@ -482,7 +482,7 @@ func TestOtherSpellingsOfGit(t *testing.T) {
 	root := r.open("tree")
 	defer root.Close()
 	live := Open(folding{root}, Options{})
-	for path, is := range map[tree.Path]string{".GIT/hooks/x": ".git", ".Git": ".git", "x/.gIt/config": ".git", ".DECREE/tmp": ".decree", "X/.GIT": ".git"} {
+	for path, is := range map[tree.Path]string{".GIT/hooks/x": ".git", ".Git": ".git", "x/.gIt/config": ".git", ".DECREE/tmp": ".decree", "X/.GIT": ".git", ".git./x": ".git", ".decree. ./x": ".decree"} {
 		_, err := live.Look(path)
 		var f *ForbiddenError
 		require.ErrorAs(t, err, &f, path)
@@ -492,7 +492,7 @@ func TestOtherSpellingsOfGit(t *testing.T) {
 	_, err := r.move(steps(files{}, files{".GIT": dir(0o755), ".GIT/x": file("x")}))
 	require.NoError(t, err)
 	require.Equal(t, file("x"), r.state()[".GIT/x"])
-	require.True(t, suspicious(".g\u200cit") && suspicious("GIT~1") && suspicious(".Decree"))
+	require.True(t, suspicious(".g\u200cit") && suspicious("GIT~1") && suspicious(".Decree") && suspicious(".git. .") && suspicious(".Decree::$INDEX_ALLOCATION"))
 	require.False(t, suspicious("git") || suspicious(".gitignore"))
 }
 
