@@ -150,6 +150,18 @@ func (l *Layer) Hid(path tree.Path) bool {
 	return false
 }
 
+// Lacks says whether a clone has nothing at path. An overlay has a mark for each deletion, which Changes tells.
+func (l *Layer) Lacks(path tree.Path) (bool, error) {
+	if l.facts.Mechanism != Clone {
+		return false, nil
+	}
+	_, err := disk.StatPath(l.dir, treeName+"/"+string(path))
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+		return true, nil
+	}
+	return false, err
+}
+
 // since is known, which says what the root had when the layer was entered, for the paths that the
 // command saw so.
 func (a *again) since(known func(tree.Path) (*tree.Entry, bool)) func(tree.Path) (*tree.Entry, bool) {

@@ -329,10 +329,23 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 			touched = append(touched, t)
 		}
 	}
-	// Where the tree has got the draft's change too, the walk tells nothing.
+	// Where the tree has got the draft's change too, the walk tells nothing; of a clone nor that it is gone there by now.
 	for path, c := range earlier {
-		if r.has(path, c.New) {
-			touched = append(touched, layer.Touched{Change: c, NoBase: baseless(was.Draft.NoBase, path)})
+		if !r.has(path, c.New) {
+			continue
+		}
+		lacks, err := l.Lacks(path)
+		if err != nil {
+			return nil, err
+		}
+		if lacks && c.New != nil {
+			if brought[path] {
+				c.Old = c.New
+			}
+			c.New = nil
+		}
+		if !tree.SameEntry(c.Old, c.New) {
+			touched = append(touched, layer.Touched{Change: c, NoBase: !brought[path] && baseless(was.Draft.NoBase, path)})
 		}
 	}
 	slices.SortFunc(touched, func(a, b layer.Touched) int { return a.Path.Compare(b.Path) })
