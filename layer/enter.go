@@ -21,7 +21,7 @@ const enteredName = "entered"
 // again is what is known of a layer as it was entered.
 type again struct {
 	moment
-	touched map[tree.Path]bool // the paths that the layer had; true: and all below
+	touched map[tree.Path]bool // the paths that the layer had; true: nothing below is the root's
 	barred  map[tree.Path]bool // the directories among them that could not be read
 }
 
@@ -65,11 +65,11 @@ func (a *again) lookInto(l *Layer) error {
 		return err
 	}
 	defer upper.Close()
-	return a.look(upper, "")
+	return a.look(upper, "", false)
 }
 
-// look notes what dir, which is at path, has.
-func (a *again) look(dir disk.Dir, path tree.Path) error {
+// look notes what dir, which is at path, has. hides: it, or a directory above it, hides what the root has there.
+func (a *again) look(dir disk.Dir, path tree.Path, hides bool) error {
 	list, err := dir.List()
 	for _, e := range list {
 		if err != nil {
@@ -80,31 +80,30 @@ func (a *again) look(dir disk.Dir, path tree.Path) error {
 		}
 		at := path.Join(e.Name)
 		if a.touched[at] = true; e.Kind == disk.Directory {
-			err = a.lookBelow(dir, e.Name, at)
+			err = a.lookBelow(dir, e.Name, at, hides)
 		}
 	}
 	return err
 }
 
-// lookBelow notes what is in a directory, unless that hides what the root has there.
-func (a *again) lookBelow(dir disk.Dir, name string, at tree.Path) error {
-	hides, err := opaque(dir, name)
-	if hides || err != nil {
-		return err
-	}
-	sub, err := dir.OpenDir(name)
-	if errors.Is(err, fs.ErrPermission) {
-		a.barred[at] = true
-		return nil // it is not known what is in it
-	}
+// lookBelow notes what is in a directory.
+func (a *again) lookBelow(dir disk.Dir, name string, at tree.Path, hides bool) error {
+	own, err := opaque(dir, name)
 	if err != nil {
 		return err
 	}
-	defer sub.Close()
-	a.touched[at] = false
-	err = a.look(sub, at)
+	hides = hides || own
+	sub, err := dir.OpenDir(name)
+	if err == nil {
+		defer sub.Close()
+		a.touched[at] = hides
+		err = a.look(sub, at, hides)
+	}
 	if errors.Is(err, fs.ErrPermission) { // it may be opened, and not looked into
-		a.touched[at], a.barred[at], err = true, true, nil
+		a.touched[at], err = true, nil
+		if !hides {
+			a.barred[at] = true // it is not known what is in it
+		}
 	}
 	return err
 }

@@ -50,7 +50,7 @@ type Act struct {
 // goes on without the log: a message can be sent also then. While another act is made it
 // waits, and after actsWait it refuses.
 func (p *Project) Act(do func(note func(...Act) error) error) error {
-	own, release, err := p.lockActs()
+	own, release, err := p.lockActs(actsWait)
 	if disk.Full(err) { // without its directory no run has looked at the files
 		return do(func(...Act) error { return nil })
 	}
@@ -116,7 +116,7 @@ func addActs(log disk.File, acts []Act) (end int64, err error) {
 // BeginActs has acts noted from now on, and returns where in the log they will begin. The
 // caller has the project's lock, and opens a record before it gives it back.
 func (p *Project) BeginActs() (from int64, err error) {
-	own, release, err := p.lockActsOrGoOn()
+	own, release, err := p.lockActsOrGoOn(actsWait)
 	if err != nil {
 		return 0, err
 	}
@@ -130,9 +130,9 @@ func (p *Project) BeginActs() (from int64, err error) {
 	return st.Size, err
 }
 
-// HoldActs calls do while no act is made, but for one that has been going on for actsWait.
+// HoldActs calls do while no act is made, but for one that has been going on for holdWait.
 func (p *Project) HoldActs(do func() error) error {
-	_, release, err := p.lockActsOrGoOn()
+	_, release, err := p.lockActsOrGoOn(holdWait)
 	if disk.Full(err) {
 		return do()
 	}
@@ -190,17 +190,21 @@ func openActs(own disk.Dir) (disk.File, error) {
 }
 
 // actsWait is how long an act is waited for. It has a few steps. A person's command that is
-// stopped in its midst holds up other acts until it ends, and a run for no longer than this.
-const actsWait = 2 * time.Second
+// stopped in its midst holds up other acts until it ends, and a run for no longer than holdWait: what that writes again then, the act may
+// just have moved. A disk whose flushes stall takes less.
+const (
+	actsWait = 2 * time.Second
+	holdWait = 10 * time.Second
+)
 
 // lockActs opens the directory of the log, and locks it, until release is called. The error
-// is disk.ErrLocked where an act has been going on for actsWait.
-func (p *Project) lockActs() (own disk.Dir, release func(), err error) {
+// is disk.ErrLocked where an act goes on for longer than wait.
+func (p *Project) lockActs(wait time.Duration) (own disk.Dir, release func(), err error) {
 	own, err = MakeDir(p.Store, OwnLogs, PrivateDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	unlock, err := disk.LockWithin(context.Background(), own, firstPause, actsWait)
+	unlock, err := disk.LockWithin(context.Background(), own, firstPause, wait)
 	if err != nil {
 		own.Close()
 		return nil, nil, err
@@ -209,8 +213,8 @@ func (p *Project) lockActs() (own disk.Dir, release func(), err error) {
 }
 
 // lockActsOrGoOn is lockActs for a run, which no command of a person may hold up.
-func (p *Project) lockActsOrGoOn() (own disk.Dir, release func(), err error) {
-	own, release, err = p.lockActs()
+func (p *Project) lockActsOrGoOn(wait time.Duration) (own disk.Dir, release func(), err error) {
+	own, release, err = p.lockActs(wait)
 	if errors.Is(err, disk.ErrLocked) {
 		own, err = p.Store.OpenDir(OwnLogs)
 		release = func() { own.Close() }

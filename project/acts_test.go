@@ -82,3 +82,29 @@ func TestStoppedInAnAct(t *testing.T) {
 	require.NoError(t, p.Drop("b.md", []byte("two")), "the lock is free again")
 	require.Equal(t, []string{"inbox/b.md=two"}, actsOf(t, p, from))
 }
+
+// TestDroppedByARunsEnd: a message whose inbox a run's command has deleted, and that the run's end has written again from its note, is there once.
+func TestDroppedByARunsEnd(t *testing.T) {
+	root := t.TempDir()
+	p, err := Open(disk.OS, Where{RootFlag: root, Cwd: root, Home: t.TempDir(), DataHome: t.TempDir()}, true)
+	require.NoError(t, err)
+	defer p.Close()
+	require.NoError(t, p.EnsureDecree())
+	inbox := filepath.Join(root, ".decree", InboxDir)
+	for text, want := range map[string]error{"one": nil, "another's": fs.ErrExist} {
+		require.NoError(t, os.RemoveAll(inbox))
+		var noted []Act
+		err = p.DropNoting(func(acts ...Act) error {
+			noted = append(noted, acts...)
+			switch {
+			case len(noted) == 1:
+				return os.RemoveAll(inbox)
+			case noted[len(noted)-1].Gone:
+				return errors.Join(os.MkdirAll(inbox, 0o755), os.WriteFile(filepath.Join(inbox, "a.md"), []byte(text), 0o644))
+			}
+			return nil
+		}, InboxDir, "a.md", []byte("one"))
+		require.ErrorIs(t, err, want, text)
+		require.Equal(t, want != nil, noted[len(noted)-1].New)
+	}
+}

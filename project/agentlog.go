@@ -46,7 +46,7 @@ func (p *Project) NoteAgentReport(t AgentReport) error {
 	if !unfinished(p.Store, ofAnyKind) {
 		return nil
 	}
-	own, release, err := p.lockActs()
+	own, release, err := p.lockActs(actsWait)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ const maxHooksLog = 64 << 10
 
 // NoteHook adds a line to the log of hooks: what could not be recorded, and why.
 func (p *Project) NoteHook(at time.Time, text string) error {
-	_, release, err := p.lockActsOrGoOn() // hooks that fail together come together
+	_, release, err := p.lockActsOrGoOn(actsWait) // hooks that fail together come together
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,6 +49,11 @@ func (p *Project) DropNoting(note func(...Act) error, to, name string, data []by
 	for n := 1; ; n++ {
 		noted := false
 		err := p.drop(func(acts ...Act) error { noted = true; return note(acts...) }, to, name, data)
+		if errors.Is(err, fs.ErrExist) && n > 1 {
+			if is, iserr := p.isDropped(note, to, name, data); is || iserr != nil {
+				return iserr
+			}
+		}
 		if !errors.Is(err, fs.ErrNotExist) || n == most {
 			return err
 		}
@@ -61,6 +67,28 @@ func (p *Project) DropNoting(note func(...Act) error, to, name string, data []by
 			return err
 		}
 	}
+}
+
+// isDropped says whether a file has come from the note of an earlier try, as a run whose command had deleted the directory has written it
+// again. It is noted anew.
+func (p *Project) isDropped(note func(...Act) error, to, name string, data []byte) (is bool, err error) {
+	dir, err := p.makeBelow(to)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	st, err := dir.Stat(name)
+	if err != nil {
+		return false, disk.UnlessMissing(err)
+	}
+	has, err := ReadFile(dir, name, int64(len(data)))
+	if errors.Is(err, ErrTooLarge) || err == nil && !bytes.Equal(has, data) {
+		return false, nil
+	}
+	if err == nil {
+		err = note(Act{Path: []byte(to + "/" + name), Mode: st.Mode, Ino: st.Ino, Data: data})
+	}
+	return err == nil, err
 }
 
 func (p *Project) drop(note func(...Act) error, to, name string, data []byte) error {

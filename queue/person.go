@@ -186,7 +186,11 @@ func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as str
 		if w.as, err = free(w.dead, w.name, reasonEnd); err != nil {
 			return err
 		}
-		if err = p.DropNoting(note, project.DeadDir, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
+		err = p.DropNoting(note, project.DeadDir, reasonOf(w.as), []byte(reason(w.as)))
+		if rerr := w.reopen(p); rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		if !isExist(err) {
 			break
 		}
 	}
@@ -203,6 +207,22 @@ func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as str
 		_ = w.dead.Remove(reasonOf(w.as))
 	}
 	return err
+}
+
+// reopen opens the directories anew: a command may have deleted them meanwhile, and a run's end written them again.
+func (w *takenAway) reopen(p *project.Project) error {
+	inbox, err := openInbox(p.Dir, "")
+	if err != nil {
+		return err
+	}
+	dead, err := ownDir(p, inbox, deadName)
+	if err != nil {
+		inbox.Close()
+		return err
+	}
+	w.close()
+	w.inbox, w.dead = inbox, dead
+	return nil
 }
 
 // putBack undoes toDead. Where another message has the name now, it waits beside it; where somebody has moved it out of dead
