@@ -113,7 +113,7 @@ func (s *session) process(ctx context.Context, o processOptions) error {
 		return nil
 	}
 	for _, name := range q.Writing() {
-		s.note(quoteWord(name) + " is still being written, and was left")
+		s.note(quoteWord(name) + " is still being written, and was left in the inbox")
 	}
 	t.stuck = q.Stuck()
 	lacking := q.Lacking()

@@ -52,7 +52,7 @@ func (q *job) specs() ([]string, error) {
 		spec := path.Join(q.specDir(), e.Name)
 		switch info, err := dir.Stat(e.Name); {
 		case err != nil:
-		case info.Kind == disk.Regular && hasNoWriter(dir, e.Name, info.Mtime):
+		case info.Kind == disk.Regular && (!q.serving || hasNoWriter(dir, e.Name, info.Mtime)): // who calls 'process' has written it
 			out = append(out, spec)
 		case info.Kind == disk.Regular:
 			q.writing = append(q.writing, spec)
