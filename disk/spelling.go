@@ -12,11 +12,11 @@ import (
 // IsSpelling says whether the file system takes name for what is called own in d. Where it folds names and gives each spelling an inode
 // number of its own, as a FUSE does, a listing tells: of one entry it has one name.
 func IsSpelling(d Dir, name, own string) (bool, error) {
-	info, err := d.Stat(name)
+	is, err := d.Stat(own) // mostly there is none
 	if err != nil {
 		return false, UnlessMissing(err)
 	}
-	is, err := d.Stat(own)
+	info, err := d.Stat(name)
 	switch {
 	case err != nil || info.Kind != is.Kind:
 		return false, UnlessMissing(err)
