@@ -116,7 +116,7 @@ func addActs(log disk.File, acts []Act) (end int64, err error) {
 // BeginActs has acts noted from now on, and returns where in the log they will begin. The
 // caller has the project's lock, and opens a record before it gives it back.
 func (p *Project) BeginActs() (from int64, err error) {
-	own, release, err := p.lockActsOrGoOn(actsWait)
+	own, release, err := p.lockActsOrGoOn(holdWait)
 	if err != nil {
 		return 0, err
 	}

@@ -67,7 +67,6 @@ func (r *Recorder) liveParts(id string) (live []string, err error) {
 // rest of this one's does. Later the put-back, or the work of a further attempt, would count as the dead one's.
 func (u *run) recoverInside(ctx context.Context) error {
 	open, _, err := u.r.unfinished(nil)
-	open = slices.DeleteFunc(open, func(o *history.Opened) bool { return o.Record.Inside != u.rec.ID })
 	if err != nil || len(open) == 0 {
 		return err
 	}
@@ -76,11 +75,18 @@ func (u *run) recoverInside(ctx context.Context) error {
 	if u.x.activity, err = u.r.currentActivity(); err == nil {
 		err = u.x.activity.addTurns(u.r)
 	}
+	ours := map[string]bool{}
+	isOurs := func(now activity, o *history.Opened) bool {
+		ours[o.Record.ID] = u.isOrphan(now, o)
+		return ours[o.Record.ID]
+	}
+	open = slices.DeleteFunc(open, func(o *history.Opened) bool { return !isOurs(u.x.activity, o) })
+	if err == nil && len(open) == 0 {
+		return nil
+	}
 	c := &recovery{r: u.r, x: u.x}
-	for _, o := range open {
-		if err == nil {
-			err = c.ensureDead(o, true)
-		}
+	if err == nil {
+		err = c.allDead(open, true, isOurs)
 	}
 	done := c.done
 	if err == nil {
@@ -88,7 +94,7 @@ func (u *run) recoverInside(ctx context.Context) error {
 		done = append(c.done, done...)
 	}
 	for _, d := range done {
-		if d.Record == nil || d.Record.Inside != u.rec.ID {
+		if d.Record == nil || !ours[d.Record.ID] {
 			u.say("%s", d.What)
 			continue
 		}
@@ -98,6 +104,22 @@ func (u *run) recoverInside(ctx context.Context) error {
 		u.say("what was left unfinished inside this run is not recorded yet: %v", err)
 	}
 	return nil
+}
+
+// isOrphan says whether an open record was left by the run's command: it is inside the run, and not inside another part of it that still works.
+func (u *run) isOrphan(now activity, o *history.Opened) bool {
+	u.r.history.Refresh()
+	for id := o.Record.Inside; id != "" && (id == u.rec.ID || !now.live(id)); {
+		if id == u.rec.ID {
+			return true
+		}
+		outer, err := u.r.history.Get(id)
+		if err != nil {
+			return false
+		}
+		id = outer.Inside
+	}
+	return false
 }
 
 // takenBack are the effects of putting the run rec back: the records inside it that

@@ -190,10 +190,8 @@ func (r *Recorder) recover(ctx context.Context, x *writeSession, kill bool) ([]R
 		c.add(nil, "the open record %s is damaged (%v) and was set aside", d.ID, d.Err)
 		c.done[len(c.done)-1].Aside = r.inStore("open", d.ID+".damaged")
 	}
-	for _, o := range open {
-		if err := c.ensureDead(o, kill); err != nil {
-			return nil, err
-		}
+	if err := c.allDead(open, kill, func(activity, *history.Opened) bool { return true }); err != nil {
+		return nil, err
 	}
 	if err := c.damagedLayers(); err != nil {
 		return c.done, c.notBegun(err)
@@ -255,6 +253,37 @@ func (r *Recorder) auditRecovery(id string) error {
 
 func (c *recovery) add(rec *history.Record, format string, args ...any) {
 	c.done = append(c.done, Recovered{Record: rec, What: fmt.Sprintf(format, args...)})
+}
+
+// allDead is ensureDead for all of open, and where what lives is ended, for what has died of that: the decree of a run inside a dead one, whose own
+// command goes on. of says whether an open record counts.
+func (c *recovery) allDead(open []*history.Opened, kill bool, of func(activity, *history.Opened) bool) (err error) {
+	ended := map[string]bool{}
+	for len(open) > 0 {
+		for _, o := range open {
+			if err := c.ensureDead(o, kill); err != nil {
+				return err
+			}
+			ended[o.Record.ID] = true
+		}
+		if !kill {
+			return nil
+		}
+		if c.x.activity, err = c.r.currentActivity(); err == nil {
+			err = c.x.activity.addTurns(c.r)
+		}
+		if err == nil {
+			open, _, err = c.r.unfinished(&c.x.activity)
+		}
+		if err == nil {
+			open = slices.DeleteFunc(open, func(o *history.Opened) bool { return ended[o.Record.ID] || !of(c.x.activity, o) })
+			err = c.r.refuseElsewhere(open, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ensureDead refuses to touch a run whose command still lives. One without a leader
