@@ -338,14 +338,15 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		if err != nil {
 			return nil, err
 		}
+		noBase := baseless(was.Draft.NoBase, path)
 		if lacks && c.New != nil {
 			if brought[path] {
-				c.Old = c.New
+				c.Old, noBase = c.New, false
 			}
 			c.New = nil
 		}
 		if !tree.SameEntry(c.Old, c.New) {
-			touched = append(touched, layer.Touched{Change: c, NoBase: !brought[path] && baseless(was.Draft.NoBase, path)})
+			touched = append(touched, layer.Touched{Change: c, NoBase: noBase})
 		}
 	}
 	slices.SortFunc(touched, func(a, b layer.Touched) int { return a.Path.Compare(b.Path) })
