@@ -109,17 +109,15 @@ func (u *run) recoverInside(ctx context.Context) error {
 // isOrphan says whether an open record was left by the run's command: it is inside the run, and not inside another part of it that still works.
 func (u *run) isOrphan(now activity, o *history.Opened) bool {
 	u.r.history.Refresh()
-	for id := o.Record.Inside; id != "" && (id == u.rec.ID || !now.live(id)); {
-		if id == u.rec.ID {
-			return true
-		}
+	id := o.Record.Inside
+	for id != "" && id != u.rec.ID {
 		outer, err := u.r.history.Get(id)
-		if err != nil {
+		if err != nil || now.live(id) {
 			return false
 		}
 		id = outer.Inside
 	}
-	return false
+	return id != ""
 }
 
 // takenBack are the effects of putting the run rec back: the records inside it that
