@@ -105,7 +105,11 @@ func TestBaseInABusyRoot(t *testing.T) {
 		s.run(l, "echo run >d/e/f; echo n >d/e/new; echo z >z; rm y; echo run >config; echo run >journal")
 		sh(t, s.root, busy)
 		assert.ElementsMatch(t, []string{"config", "journal"}, unsettledFiles(t, l, layer.ChangeOptions{}), "%s", how)
-		assert.ElementsMatch(t, []string{"config", "journal", "d/e/f", "d/e/new", "y", "z"}, unsettledFiles(t, s.anew(l), layer.ChangeOptions{}), "%s", how)
+		byAnother := []string{"config", "journal", "d/e/f", "d/e/new", "y", "z"}
+		if how == layer.Clone { // it never had an ignore file
+			byAnother = []string{"config", "journal", "z"}
+		}
+		assert.ElementsMatch(t, byAnother, unsettledFiles(t, s.anew(l), layer.ChangeOptions{}), "%s", how)
 	}
 }
 

@@ -78,12 +78,20 @@ func (c *Change) aged() bool {
 	return c.seen != nil && c.w.baseOf(c.Path).aged(c.From(), c.name, c.seen)
 }
 
-// was is what ChangeOptions.Known says the path was when the run began.
-func (c *Change) was() (*tree.Entry, bool) {
-	if c.w.Known == nil || c.w.base.setBack() {
+// was is what the path is known to have been when the run began.
+func (c *Change) was() (*tree.Entry, bool) { return c.w.known(c.l.seen, c.Path, c.seen) }
+
+// known is what ChangeOptions.Known says that a path, where s has now, was when the run began. What a clone never had was not there.
+func (w *walk) known(s *sight, path tree.Path, now *disk.Info) (was *tree.Entry, is bool) {
+	switch {
+	case w.base.setBack():
+		return nil, false
+	case now == nil && w.cloned.neverHad(path, s.dir != nil):
+		return nil, true
+	case w.Known == nil:
 		return nil, false
 	}
-	return c.w.Known(c.Path)
+	return w.Known(path)
 }
 
 // sameRules says whether the ignore rules for the path are those that the run began with.
@@ -760,7 +768,7 @@ func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !ok && !w.knownRules(f) {
+		if !ok && !w.knownRules(s, f) {
 			return false, nil
 		}
 	}
@@ -768,11 +776,8 @@ func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
 }
 
 // knownRules says whether an ignore file is known to have been what was read.
-func (w *walk) knownRules(f ruleFile) bool {
-	if w.Known == nil || w.base.setBack() {
-		return false
-	}
-	was, known := w.Known(f.path)
+func (w *walk) knownRules(s *sight, f ruleFile) bool {
+	was, known := w.known(s, f.path, f.in)
 	had, has := was.IsFile(), f.in != nil && f.in.Kind == disk.Regular
 	return known && had == has && (!had || was.SHA256 == f.sum)
 }

@@ -455,6 +455,19 @@ func (c *cloned) touched(l *level, e *entry) (bool, error) {
 	return e.new || e.has.Kind == disk.Directory, nil
 }
 
+// neverHad says whether the clone was made with nothing at a path. dirThere: the root has the directory above it; where that was cloned
+// and is gone, somebody has changed the place since.
+func (c *cloned) neverHad(path tree.Path, dirThere bool) bool {
+	if c == nil {
+		return false
+	}
+	ino, err := c.made(path)
+	if err == nil && ino == 0 && !dirThere {
+		ino, err = c.made(path.Parent())
+	}
+	return err == nil && ino == 0
+}
+
 // keeps says of a directory of the clone whether it is known that no name in it was made or taken away since the cloning.
 func (c *cloned) keeps(e *entry) bool { return c != nil && c.steady && !e.new }
 
