@@ -597,7 +597,11 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 		if err == nil {
 			q.tellEditedSpec(spec, was)
 		}
-		if err := q.mark(spec, was); err != nil {
+		done := doneSpec{Spec: spec}
+		if was.IsFile() {
+			done.SHA256 = was.SHA256
+		}
+		if err := q.mark(done); err != nil {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, spec, err)
 		}
 	}

@@ -197,7 +197,7 @@ func TestChangedWhileARouterThinks(t *testing.T) {
 
 // TestNamesInState: bytes that are not UTF-8 survive the state, and a death.
 func TestNamesInState(t *testing.T) {
-	s := &state{Version: stateVersion, UnderWay: []*underWay{{Name: "caf\xe9.md", Before: []string{"\xff", `"q"`}, Spec: "a\xfe"}}, Stack: []string{"\n"}, Unmarked: []string{"\xfd"}, Away: map[string]tree.Hash{"\xfd": {1}}}
+	s := &state{Version: stateVersion, UnderWay: []*underWay{{Name: "caf\xe9.md", Before: []string{"\xff", `"q"`}, Spec: "a\xfe"}}, Stack: []string{"\n"}, Unmarked: []doneSpec{{Spec: "\xfd"}, {Spec: "\xfd", SHA256: tree.Hash{1}}}}
 	b := newBench(t, nil)
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		require.NoError(t, s.write(q.project().Store))

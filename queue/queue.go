@@ -88,8 +88,8 @@ type Queue struct {
 	o Options
 	// turn is taken for all that needs the lock, and guards what follows.
 	turn turnQueue
-	// tried are the texts of the specs that this process has had its turn at.
-	tried map[string]tree.Hash
+	// tried are the specs that this process has had its turn at.
+	tried map[string]bool
 	// passed are the files, with their inodes, that stay where they are: see pass.
 	passed          map[string]uint64
 	cleaned, looked bool
@@ -97,8 +97,6 @@ type Queue struct {
 	stuck map[string]*stuck
 	// list is what is known of the inbox.
 	list listing
-	// noFile are the links and directories with the name of a spec that were told.
-	noFile map[string]bool
 	// writing are the files that were passed over because they are being written.
 	writing []string
 	// routines are the names of those that were there when this process began; lacking is why the last look has passed over a message for want of one.
@@ -173,7 +171,7 @@ func Open(o Options) *Queue {
 		var mu sync.Mutex
 		o.Tell = func(e Event) { mu.Lock(); defer mu.Unlock(); told(e) }
 	}
-	return &Queue{o: o, tried: map[string]tree.Hash{}, passed: map[string]uint64{}, noFile: map[string]bool{}, stuck: map[string]*stuck{}}
+	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}, stuck: map[string]*stuck{}}
 }
 
 func (q *Queue) project() *project.Project { return q.o.Recorder.Project() }
@@ -629,16 +627,14 @@ func (q *job) chooseSpec(d *dirs) (string, error) {
 		return "", err
 	}
 	for _, spec := range specs {
-		now, _ := readBelow(q.project().Dir, spec, message.MaxSize) // its message tells what is wrong with it
-		text := tree.Sum(now)
-		if was, tried := q.tried[spec]; tried && (was == text || !q.serving) {
+		if q.tried[spec] {
 			continue
 		}
 		name := q.aboutSpecs(d)[spec]
 		if q.busy[name] {
 			continue
 		}
-		q.tried[spec], q.spec = text, spec
+		q.tried[spec], q.spec = true, spec
 		if name != "" && q.isBusy(name) {
 			continue
 		} else if name != "" {

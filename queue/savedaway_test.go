@@ -24,7 +24,7 @@ func TestSpecsGoneWhileOneIsMarked(t *testing.T) {
 			require.NoError(t, os.RemoveAll(filepath.Join(b.root, "specs")))
 		}
 		return disktest.Action{}
-	}), func(q *Queue) error { return q.job(q.o.Recorder, nil).markSpec("specs/a.spec.md") }), fs.ErrNotExist)
+	}), func(q *Queue) error { return q.job(q.o.Recorder, nil).markSpecs(doneSpec{Spec: "specs/a.spec.md"}) }), fs.ErrNotExist)
 	require.NoDirExists(t, filepath.Join(b.root, "specs"))
 }
 

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"decree/disk"
 )
 
 // TestSpecsAway: a spec whose routine leaves the directory of specs away, as by 'git stash -u', is marked when that is back, and not done once more.
@@ -59,27 +57,6 @@ func TestAnotherSpecOfItsName(t *testing.T) {
 	require.Equal(t, "a.spec.md\n", b.read("specs/processed-spec.md"))
 }
 
-// TestFailedSpecIsEdited: a daemon that has had its turn at a spec takes it again when it has another text.
-func TestFailedSpecIsEdited(t *testing.T) {
-	b := newBench(t, map[string]string{
-		".decree/config.yml":          "max_attempts: 1\n",
-		".decree/routines/develop.sh": "exit 1\n",
-		"specs/a.spec.md":             "one\n",
-	})
-	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		q.serving = true
-		for n, text := range []string{"one\n", "two\n"} {
-			b.put(map[string]string{"specs/a.spec.md": text})
-			for _, want := range []int{1, 0} {
-				done, err := b.all(q)
-				require.NoError(t, err)
-				require.Len(t, done, want, "text %d", n)
-			}
-		}
-		return nil
-	}))
-}
-
 // TestOlderListComesBack: specs whose directory a message's routine has put away, and of which an older list comes back, as with another branch, are
 // not done once more.
 func TestOlderListComesBack(t *testing.T) {
@@ -97,4 +74,45 @@ func TestOlderListComesBack(t *testing.T) {
 	require.Empty(t, b.process())
 	require.Equal(t, "a.spec.md\nb.spec.md\n", b.read("specs/processed-spec.md"))
 	require.Len(t, b.ran(), 3)
+}
+
+// TestSpecsOfTwoPlans: specs of one name, of plans that are put away in turn, are done once each, in whatever order the plans come back.
+func TestSpecsOfTwoPlans(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `plan=$(cat "$spec_file"); echo "$plan" >>"$RAN"; [ "$plan" = stays ] || mv "$DECREE_ROOT/specs" "$RAN.$plan"` + "\n",
+	})
+	for _, plan := range []string{"one", "two", "stays"} {
+		b.put(map[string]string{"specs/a.spec.md": plan + "\n"})
+		require.Len(t, b.process(), 1)
+	}
+	for _, plan := range []string{"one", "two"} {
+		require.NoError(t, os.RemoveAll(filepath.Join(b.root, "specs")))
+		require.NoError(t, os.Rename(filepath.Join(b.base, "ran."+plan), filepath.Join(b.root, "specs")))
+		require.Empty(t, b.process(), plan)
+		require.Equal(t, "a.spec.md\n", b.read("specs/processed-spec.md"), plan)
+	}
+	require.Equal(t, []string{"one", "two", "stays"}, b.ran())
+}
+
+// TestLinkInThePlaceOfSpecs: where a routine leaves a link or a file in the place of the directory of specs, the queue goes on, what is done stays done,
+// and what a person then puts there is done.
+func TestLinkInThePlaceOfSpecs(t *testing.T) {
+	for _, leaves := range []string{"ln -s archive specs", ": >specs"} {
+		b := newBench(t, map[string]string{
+			".decree/routines/develop.sh": `tail -n 1 "${spec_file:-$message_file}" >>"$RAN"; tail -n 1 "$RAN" | grep -q three || exit 0; mv specs archive; ` + leaves + "\n",
+			"specs/a.spec.md":             "one\n",
+		})
+		require.Len(t, b.process(), 1)
+		b.put(map[string]string{"specs/b.spec.md": "three\n"})
+		require.Len(t, b.process(), 1, leaves)
+		b.message("next.md", "four\n")
+		require.Len(t, b.process(), 1, leaves)
+		require.NoError(t, os.Remove(filepath.Join(b.root, "specs")))
+		require.NoError(t, os.Rename(filepath.Join(b.root, "archive"), filepath.Join(b.root, "specs")))
+		require.NoError(t, os.Remove(filepath.Join(b.root, "specs/processed-spec.md")))
+		b.put(map[string]string{"specs/b.spec.md": "another\n"})
+		require.Len(t, b.process(), 1, leaves)
+		require.Equal(t, []string{"one", "three", "four", "another"}, b.ran(), leaves)
+		require.Equal(t, "a.spec.md\nb.spec.md\n", b.read("specs/processed-spec.md"), leaves)
+	}
 }

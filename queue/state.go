@@ -35,10 +35,8 @@ type state struct {
 	// Last is the chain done last, Stack its follow-ups, the next one first.
 	Last  string   `json:"last,omitempty"`
 	Stack []string `json:"stack,omitempty"`
-	// Unmarked are the specs that are done and could not be marked so yet.
-	Unmarked []string `json:"unmarked,omitempty"`
-	// Away are the texts of specs that are done, and whose directory was away then, with the list.
-	Away map[string]tree.Hash `json:"unmarked_away,omitempty"`
+	// Unmarked are the specs that are done and could not be marked so yet, the latest last.
+	Unmarked []doneSpec `json:"unmarked,omitempty"`
 	// Edited are the ids of messages whose files were edited while they were done in place, and which are so done once more.
 	Edited []string `json:"edited,omitempty"`
 }
@@ -149,8 +147,8 @@ func readState(store disk.Dir) (*state, error) {
 	if err == nil {
 		err = json.Unmarshal(data, s)
 	}
-	if err == nil && s.Version == 1 {
-		err = s.fromFirst(data)
+	if err == nil {
+		err = s.fromEarlier(data)
 	}
 	if err != nil {
 		return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s/%s: %v", store.Path(), stateFile, err),
@@ -163,22 +161,29 @@ func readState(store disk.Dir) (*state, error) {
 	return s, nil
 }
 
-// fromFirst takes the message under way from a file of version 1, which knew one at most,
-// beside the rest.
-func (s *state) fromFirst(data []byte) error {
-	s.Version = stateVersion
-	u := &underWay{}
-	if err := json.Unmarshal(data, u); err != nil || u.Name == "" {
-		return err
+// fromEarlier takes what a file of an earlier decree has elsewhere: a version 1, which knew one message under way at most, has
+// that beside the rest; another one has the texts of specs by their paths.
+func (s *state) fromEarlier(data []byte) error {
+	var old struct {
+		underWay
+		Away map[string]tree.Hash `json:"unmarked_away"`
 	}
-	s.UnderWay = []*underWay{u}
-	return nil
+	err := json.Unmarshal(data, &old)
+	for spec, sum := range old.Away {
+		s.Unmarked = append(s.Unmarked, doneSpec{Spec: spec, SHA256: sum})
+	}
+	if s.Version == 1 {
+		if s.Version = stateVersion; old.Name != "" {
+			s.UnderWay = []*underWay{&old.underWay}
+		}
+	}
+	return err
 }
 
 // eachName puts each name of a file through f. On disk they are quoted as in the
 // manifest: JSON holds no bytes that are not UTF-8.
 func (s *state) eachName(f func(string) string) {
-	lists := []*[]string{&s.Stack, &s.Unmarked}
+	lists := []*[]string{&s.Stack}
 	s.UnderWay = slices.Clone(s.UnderWay)
 	for i, u := range s.UnderWay {
 		c := *u
@@ -189,10 +194,9 @@ func (s *state) eachName(f func(string) string) {
 		}
 		s.UnderWay[i], lists = &c, append(lists, &c.Before, &c.Listed)
 	}
-	away := s.Away
-	s.Away = nil
-	for spec, sum := range away {
-		s.setAway(f(spec), sum)
+	s.Unmarked = slices.Clone(s.Unmarked)
+	for i := range s.Unmarked {
+		s.Unmarked[i].Spec = f(s.Unmarked[i].Spec)
 	}
 	for _, list := range lists {
 		*list = slices.Clone(*list)
@@ -200,26 +204,6 @@ func (s *state) eachName(f func(string) string) {
 			(*list)[i] = f(name)
 		}
 	}
-}
-
-// setAway notes that a spec is done whose directory is away.
-func (s *state) setAway(spec string, text tree.Hash) {
-	if s.Away == nil {
-		s.Away = map[string]tree.Hash{}
-	}
-	s.Away[spec] = text
-}
-
-// remembers says whether a spec is done that the list does not name.
-func (s *state) remembers(spec string) bool {
-	_, away := s.Away[spec]
-	return away || slices.Contains(s.Unmarked, spec)
-}
-
-// forget is for a spec that the list names now, or that is another one.
-func (s *state) forget(spec string) {
-	s.Unmarked = slices.DeleteFunc(s.Unmarked, func(u string) bool { return u == spec })
-	delete(s.Away, spec)
 }
 
 func (s *state) write(store disk.Dir) error {
