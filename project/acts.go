@@ -114,9 +114,13 @@ func addActs(log disk.File, acts []Act) (end int64, err error) {
 }
 
 // BeginActs has acts noted from now on, and returns where in the log they will begin. The
-// caller has the project's lock, and opens a record before it gives it back.
-func (p *Project) BeginActs() (from int64, err error) {
-	own, release, err := p.lockActsOrGoOn(holdWait)
+// caller has the project's lock, and opens a record before it gives it back. brief: an agent waits for that.
+func (p *Project) BeginActs(brief bool) (from int64, err error) {
+	wait := holdWait
+	if brief {
+		wait = actsWait
+	}
+	own, release, err := p.lockActsOrGoOn(wait)
 	if err != nil {
 		return 0, err
 	}
@@ -143,17 +147,22 @@ func (p *Project) HoldActs(do func() error) error {
 	return do()
 }
 
-// EndActs removes the log. The caller has the project's lock, and has seen that no record
-// is open.
+// EndActs removes the log, or leaves that to a later command where an act is being made. The caller has the project's lock, and has seen
+// that no record is open.
 func (p *Project) EndActs() error {
-	return p.HoldActs(func() error {
-		own, err := p.Store.OpenDir(OwnLogs)
-		if err == nil {
-			defer own.Close()
-			err = own.Remove(ActsLog)
-		}
+	own, err := p.Store.OpenDir(OwnLogs)
+	if err != nil {
 		return disk.UnlessMissing(err)
-	})
+	}
+	defer own.Close()
+	unlock, err := own.TryLock()
+	if errors.Is(err, disk.ErrLocked) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(disk.UnlessMissing(own.Remove(ActsLog)), unlock())
+	}
+	return err
 }
 
 // EachAct calls each for the acts from a place in the log on, with the place of their line.
@@ -212,10 +221,13 @@ func (p *Project) lockActs(wait time.Duration) (own disk.Dir, release func(), er
 	return own, func() { _ = unlock(); own.Close() }, nil
 }
 
-// lockActsOrGoOn is lockActs for a run, which no command of a person may hold up.
+// lockActsOrGoOn is lockActs for a run, which no command of a person may hold up, nor at each of its steps.
 func (p *Project) lockActsOrGoOn(wait time.Duration) (own disk.Dir, release func(), err error) {
+	if p.heldUp {
+		wait = min(wait, actsWait)
+	}
 	own, release, err = p.lockActs(wait)
-	if errors.Is(err, disk.ErrLocked) {
+	if p.heldUp = errors.Is(err, disk.ErrLocked); p.heldUp {
 		own, err = p.Store.OpenDir(OwnLogs)
 		release = func() { own.Close() }
 	}

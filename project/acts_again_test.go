@@ -26,7 +26,7 @@ func TestActTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	defer p.Close()
 	require.NoError(t, p.EnsureDecree())
-	from, err := p.BeginActs()
+	from, err := p.BeginActs(false)
 	require.NoError(t, err)
 	wipe = true
 	require.NoError(t, p.Drop("a.md", []byte("one")))

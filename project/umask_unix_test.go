@@ -25,7 +25,7 @@ func TestPrivateWhateverTheUmask(t *testing.T) {
 			err = ReplaceFile(p.Store, "x", []byte("y"), PrivateFile, true)
 		}
 		if err == nil {
-			_, err = p.BeginActs()
+			_, err = p.BeginActs(false)
 		}
 		if err == nil {
 			err = p.NoteHook(time.Now(), "why")

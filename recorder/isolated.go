@@ -496,7 +496,7 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 		return err
 	}
 	if u.o.Outbox { // it is a message's: see cameByActs
-		acts, err := r.project.BeginActs()
+		acts, err := r.project.BeginActs(false)
 		if err == nil {
 			u.opened.Extra[extraActs], err = json.Marshal(acts)
 		}

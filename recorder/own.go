@@ -128,7 +128,7 @@ func (r *Recorder) ownFiles(x *writeSession, brief bool) (own ownSet, err error)
 	if err := r.lookForLost(x); err != nil {
 		return own, err
 	}
-	acts, err := r.project.BeginActs()
+	acts, err := r.project.BeginActs(brief)
 	if err != nil {
 		return own, err
 	}
