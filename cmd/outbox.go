@@ -25,8 +25,8 @@ func (s *session) passOn(rec *recorder.Recorder, o recorder.RunOptions, run *his
 	if !o.Outbox {
 		return nil
 	}
-	if box, _ := queue.FindOutbox(rec, s.env.get("DECREE_OUTBOX")); box != nil && succeeded {
-		if err := box.TakeFrom(run.ID); err != nil {
+	if succeeded {
+		if err := queue.PassOn(rec, run.ID, s.env.get("DECREE_OUTBOX")); err != nil {
 			return fmt.Errorf("run %s has succeeded, but what it sent is not sent: %w", run.ID, err)
 		}
 	}

@@ -149,7 +149,7 @@ func (l *Layer) Hid(path tree.Path) bool {
 	return false
 }
 
-// Lacks says whether a clone has nothing at path. An overlay has a mark for each deletion, which Changes tells.
+// Lacks says whether a clone is known to have nothing at path. An overlay has a mark for each deletion, which Changes tells.
 func (l *Layer) Lacks(path tree.Path) (bool, error) {
 	if l.facts.Mechanism != Clone {
 		return false, nil
@@ -157,6 +157,9 @@ func (l *Layer) Lacks(path tree.Path) (bool, error) {
 	_, err := disk.StatPath(l.dir, treeName+"/"+string(path))
 	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
 		return true, nil
+	}
+	if errors.Is(err, fs.ErrPermission) { // nobody can tell, and Changes has told that
+		err = nil
 	}
 	return false, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"decree/disk"
 	"decree/history"
+	"decree/message"
 	"decree/project"
 	"decree/recorder"
 	"decree/tree"
@@ -101,8 +102,30 @@ func (b *Outbox) open() (disk.Dir, error) {
 	return p.OwnDir(run, outboxName)
 }
 
-// TakeFrom passes on what lies in the outbox of the run id, which has succeeded; to the inbox where this one's run has ended by then.
-func (b *Outbox) TakeFrom(id string) error {
+// PassOn passes on what lies in the outbox of the run id, which has succeeded: to the outbox at path, in whose run it was made, or
+// to the inbox where that has ended by then. To the outbox of another tree it passes on nothing.
+func PassOn(rec *recorder.Recorder, id, path string) error {
+	box, ours := FindOutbox(rec, path)
+	switch {
+	case box != nil:
+		return box.take(id)
+	case !ours:
+		return nil
+	}
+	names, err := sentFrom(rec, id)
+	if len(names) == 0 || err != nil {
+		return err
+	}
+	from, err := openOutbox(rec, id)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return toInbox(rec, from, names)
+}
+
+// take is PassOn to an outbox whose run may end meanwhile.
+func (b *Outbox) take(id string) error {
 	names, err := b.takeFrom(id)
 	if err != nil || len(names) == 0 || !b.isOver() {
 		return err
@@ -112,23 +135,55 @@ func (b *Outbox) TakeFrom(id string) error {
 		return err
 	}
 	defer late.Close()
-	inbox, err := openInbox(b.rec.Project().Dir, "")
-	if err != nil {
-		return err
-	}
-	defer inbox.Close()
+	return toInbox(b.rec, late, names)
+}
+
+// toInbox moves messages from an outbox to the inbox. What is gone was passed on.
+func toInbox(rec *recorder.Recorder, from disk.Dir, names []string) (err error) {
 	for _, name := range names {
-		if err := disk.UnlessMissing(move(late, name, inbox, name)); err != nil { // else it was passed on
+		data, failed := project.ReadFile(from, name, message.MaxSize)
+		if isMissing(failed) {
+			continue
+		}
+		if failed == nil {
+			failed = dropFree(rec.Project(), name, data)
+		}
+		if failed == nil {
+			failed = disk.UnlessMissing(from.Remove(name))
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// dropFree is project.Drop under the name that is wanted, or else the first free one like it.
+func dropFree(p *project.Project, wanted string, data []byte) error {
+	for {
+		name := strings.TrimSuffix(wanted, suffix) + suffix
+		inbox, err := openInbox(p.Dir, "")
+		if err == nil {
+			name, err = free(inbox, wanted, "")
+			inbox.Close()
+		}
+		if err == nil || isMissing(err) {
+			err = p.Drop(name, data)
+		}
+		if !isExist(err) { // else somebody else took the name
 			return err
 		}
 	}
-	return nil
 }
 
-// takeFrom is TakeFrom to the outbox; names are those that the messages have there.
+// sentFrom are the messages that were sent in the run id.
+func sentFrom(rec *recorder.Recorder, id string) ([]string, error) {
+	unsent, err := Unsent(rec, id)
+	return slices.DeleteFunc(unsent, func(name string) bool { return strings.Contains(name, "/") }), err // that was put into the inbox of a layer, and never sent
+}
+
+// takeFrom moves what was sent in the run id to the outbox; names are those that the messages have there.
 func (b *Outbox) takeFrom(id string) (names []string, err error) {
-	unsent, err := Unsent(b.rec, id)
-	if len(unsent) == 0 || err != nil {
+	sent, err := sentFrom(b.rec, id)
+	if len(sent) == 0 || err != nil {
 		return nil, err
 	}
 	from, err := openOutbox(b.rec, id)
@@ -141,10 +196,7 @@ func (b *Outbox) takeFrom(id string) (names []string, err error) {
 		return nil, err
 	}
 	defer to.Close()
-	for _, name := range unsent {
-		if strings.Contains(name, "/") {
-			continue // it was put into the inbox of a layer, and never sent
-		}
+	for _, name := range sent {
 		as, err := moveToFreeName(from, name, to, name)
 		if err != nil {
 			return names, err
