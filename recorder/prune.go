@@ -249,9 +249,21 @@ func (r *Reader) verdictsOn(logged []*history.Record, policies map[string]retent
 	if err != nil {
 		return nil, err
 	}
-	begun := map[string]bool{}
+	inside := map[string]string{}
+	for _, rec := range logged {
+		inside[rec.ID] = rec.Inside
+	}
+	begun, going := map[string]bool{}, slices.Collect(maps.Keys(underWay))
 	for _, o := range open {
-		begun[o.Record.ID] = true
+		begun[o.Record.ID], inside[o.Record.ID], going = true, o.Record.Inside, append(going, o.Record.ID)
+	}
+	// What was made inside a record that is not over is a part of it, and what such a one was made inside of says whose part that is.
+	parts := map[string]bool{}
+	for _, rec := range logged {
+		if slices.ContainsFunc(going, func(of string) bool { return madeInside(inside, rec.ID, of) || madeInside(inside, of, rec.ID) }) {
+			parts[rec.ID] = true
+			parts[rec.Parent] = parts[rec.Parent] || rec.Reason == history.Publish // the draft, which waits again where that is taken back
+		}
 	}
 	list := make([]retention.Record, 0, len(logged))
 	for i, rec := range logged {
@@ -261,7 +273,7 @@ func (r *Reader) verdictsOn(logged []*history.Record, policies map[string]retent
 		}
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, UnderWay: underWay[rec.ID] || rec.Reason == history.Publish && underWay[rec.Parent], Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, UnderWay: underWay[rec.ID] || rec.Reason == history.Publish && underWay[rec.Parent], Draft: rec.Draft.Waits(), Part: parts[rec.ID], Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	needRedos(list, logged)

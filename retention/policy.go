@@ -24,6 +24,7 @@ type Record struct {
 	Order    int64 // of two records the one that was made first has the lesser; 0: Started says it
 	Seq      int
 	Open     bool
+	Part     bool // of what is not over: it was made inside such a record, such a one inside of it, or it is a draft that was published there
 	Labelled bool
 	Newer    bool     // a newer decree wrote it: this one cannot know what it holds
 	Draft    bool     // work of an isolated run that waits to be published
@@ -85,6 +86,7 @@ func (d *decision) fix() {
 			why   string
 		}{
 			{v.Open, "open"},
+			{v.Part, "made inside a record that is not over, or around one"},
 			{v.Labelled, "labelled"},
 			{v.Newer, "written by a newer decree"},
 			{v.Draft, "a draft that waits"},
