@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 
 	"decree/jsonread"
@@ -34,6 +35,8 @@ type Draft struct {
 	// NoBase are the paths of which it is not known what they were when the run began.
 	NoBase []tree.Path `json:"no_base,omitempty"`
 	Git    int         `json:"git,omitempty"` // files of .git directories that the layer alone has
+	// Outdated are, by records of By, the paths that they published and that a command in the layer has changed since.
+	Outdated map[string][]tree.Path `json:"outdated,omitempty"`
 }
 
 // Waits says whether there is something left to publish.
@@ -69,7 +72,24 @@ func (d *Draft) append(dst []byte) []byte {
 	if d.Git > 0 {
 		w.number("git", int64(d.Git))
 	}
+	if len(d.Outdated) > 0 {
+		w.value("outdated", d.appendOutdated)
+	}
 	return w.end()
+}
+
+func (d *Draft) appendOutdated(dst []byte) []byte {
+	w := compact(dst)
+	for _, id := range slices.Sorted(maps.Keys(d.Outdated)) {
+		w.paths(id, d.Outdated[id])
+	}
+	return w.end()
+}
+
+func outdatedOf(v *jsonread.Value) map[string][]tree.Path {
+	out := map[string][]tree.Path{}
+	v.Members(func(id string, m *jsonread.Value) { out[id] = pathsOf(m) })
+	return out
 }
 
 func draftOf(v *jsonread.Value) *Draft {
@@ -86,6 +106,8 @@ func draftOf(v *jsonread.Value) *Draft {
 			d.NoBase = pathsOf(m)
 		case "git":
 			d.Git = int(m.Int())
+		case "outdated":
+			d.Outdated = outdatedOf(m)
 		}
 	})
 	for _, id := range d.By {

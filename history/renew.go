@@ -16,6 +16,7 @@ type work struct {
 	unrecorded []tree.Path
 	noBase     []tree.Path
 	git        int
+	outdated   map[string][]tree.Path
 }
 
 // apply makes r say the same; nil is nothing.
@@ -26,7 +27,7 @@ func (w *work) apply(r *Record) {
 	r.Changes, r.Bytes, r.ManifestSHA256, r.Unrecorded = w.changes, w.bytes, w.manifest, w.unrecorded
 	if r.Draft != nil {
 		d := *r.Draft
-		d.NoBase, d.Git = w.noBase, w.git
+		d.NoBase, d.Git, d.Outdated = w.noBase, w.git, w.outdated
 		r.Draft = &d
 	}
 }
@@ -39,6 +40,9 @@ func (w *work) append(dst []byte) []byte {
 	to.paths("unrecorded", w.unrecorded)
 	to.paths("no_base", w.noBase)
 	to.number("git", int64(w.git))
+	if len(w.outdated) > 0 {
+		to.value("outdated", (&Draft{Outdated: w.outdated}).appendOutdated)
+	}
 	return to.end()
 }
 
@@ -58,6 +62,8 @@ func workOf(v *jsonread.Value) *work {
 			w.noBase = pathsOf(m)
 		case "git":
 			w.git = int(m.Int())
+		case "outdated":
+			w.outdated = outdatedOf(m)
 		}
 	})
 	return w
@@ -78,7 +84,7 @@ func (h *History) RenewDraft(r *Record, diff tree.Hash) error {
 	e := t.line.effect(r.ID)
 	e.draft = &Draft{State: r.Draft.State, By: r.Draft.By}
 	e.files = map[string]tree.Hash{ChangesFile: diff}
-	e.work = &work{r.Changes, r.Bytes, r.ManifestSHA256, r.Unrecorded, r.Draft.NoBase, r.Draft.Git}
+	e.work = &work{r.Changes, r.Bytes, r.ManifestSHA256, r.Unrecorded, r.Draft.NoBase, r.Draft.Git, r.Draft.Outdated}
 	if err := e.apply(l); err != nil {
 		return err
 	}

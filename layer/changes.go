@@ -116,6 +116,7 @@ type ChangeOptions struct {
 	MaxFile int64
 
 	git bool // of the root's .git alone, where there are no rules
+	all bool // also what the layer has as the root has it
 }
 
 // OuterRules is an ignore file outside the root.
@@ -595,10 +596,9 @@ func (w *walk) tell(l *level, e *entry) error {
 			return nil // a directory that the run did not touch
 		}
 		return w.visit(c)
-	case e.old.Kind == disk.Directory:
-		if e.old.Mode == e.after.Mode || !e.new {
-			return nil
-		}
+	case e.old.Kind == disk.Directory && (!e.new || e.old.Mode == e.after.Mode && !w.all):
+		return nil
+	case e.old.Kind == disk.Directory || w.all:
 		return w.visit(c)
 	}
 	var err error

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -45,6 +46,26 @@ func (l *Layer) Enter() error {
 	}
 	l.again = a
 	return nil
+}
+
+// Has is what the layer has at the paths that it has of its own, or hides, but for those that leaves is true of: what cannot be read
+// is left out, and nil stands for nothing. The contents are stored.
+func (l *Layer) Has(ctx context.Context, o CollectOptions, leaves func(path tree.Path) bool) (map[tree.Path]*tree.Entry, error) {
+	has := map[tree.Path]*tree.Entry{}
+	o.all = true
+	_, err := l.Changes(ctx, o.ChangeOptions, func(c *Change) error {
+		if leaves(c.Path) {
+			return nil
+		}
+		e, err := read(o.Writer, c.To(), c.Name(), c.After)
+		if err == nil {
+			has[c.Path] = e
+		} else if unreadable(err) {
+			err = nil
+		}
+		return err
+	})
+	return has, err
 }
 
 // Decides returns what says of a path whether the layer alone decides what is seen there: it has the path,
@@ -149,19 +170,21 @@ func (l *Layer) Hid(path tree.Path) bool {
 	return false
 }
 
-// Lacks says whether a clone is known to have nothing at path. An overlay has a mark for each deletion, which Changes tells.
-func (l *Layer) Lacks(path tree.Path) (bool, error) {
-	if l.facts.Mechanism != Clone {
-		return false, nil
-	}
-	_, err := disk.StatPath(l.dir, treeName+"/"+string(path))
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return true, nil
-	}
-	if errors.Is(err, fs.ErrPermission) { // nobody can tell, and Changes has told that
-		err = nil
-	}
-	return false, err
+// Lacks says whether a clone is known to have nothing at path. An overlay has a mark for each deletion of what the root has, which Changes tells.
+func (l *Layer) Lacks(path tree.Path) bool {
+	return l.facts.Mechanism == Clone && l.without(treeName, path)
+}
+
+// Left says whether an overlay has nothing of its own at path, and had nothing when it was entered, so that who worked in it has seen there what
+// the root has, and left it.
+func (l *Layer) Left(path tree.Path) bool {
+	return l.again != nil && !l.again.had(path) && l.without(upperName, path)
+}
+
+// without says whether a directory of the layer is known to have nothing at path.
+func (l *Layer) without(dir string, path tree.Path) bool {
+	_, err := disk.StatPath(l.dir, dir+"/"+string(path))
+	return errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err)
 }
 
 // since is known, which says what the root had when the layer was entered, for the paths that the

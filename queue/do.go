@@ -470,9 +470,12 @@ func (q *job) begin(d *dirs, name string, m *message.Message, isolated bool) err
 	}
 	u := q.u
 	u.Name, u.identity, u.ID, u.Chain, u.Seq, u.Depth = name, q.file, m.ID, m.Chain, m.Seq, m.Depth
-	u.Isolated, u.Spec, u.Beside, u.Listed = isolated, "", nil, nil
+	u.Isolated, u.Spec, u.SpecSHA256, u.Beside, u.Listed = isolated, "", tree.Hash{}, nil, nil
 	if m.Type == message.Spec {
 		u.Spec = m.InputFile
+		if text, err := readBelow(q.project().Dir, u.Spec, message.MaxSize); err == nil {
+			u.SpecSHA256 = tree.Sum(text)
+		}
 	}
 	q.s.unstack(name)
 	if u.Partly = len(q.list.known) > maxBefore; u.Partly {
@@ -593,15 +596,8 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 		return nil, err
 	}
 	if spec := q.u.Spec; spec != "" {
-		was, err := q.entryBefore(res.Record, tree.Path(spec))
-		if err == nil {
-			q.tellEditedSpec(spec, was)
-		}
-		done := doneSpec{Spec: spec}
-		if was.IsFile() {
-			done.SHA256 = was.SHA256
-		}
-		if err := q.mark(done); err != nil {
+		q.tellEditedSpec()
+		if err := q.mark(doneSpec{Spec: spec, SHA256: q.u.SpecSHA256}); err != nil {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, spec, err)
 		}
 	}

@@ -220,14 +220,12 @@ func (q *job) specsInReach() ([]string, error) {
 	return nil, nil
 }
 
-// tellEditedSpec says that a spec has another text than was, with which its message began: by the routine itself, as of a list that it
+// tellEditedSpec says that the spec has another text than when its message began: by the routine itself, as of a list that it
 // ticks off, or by a person, whose text nobody has done.
-func (q *job) tellEditedSpec(spec string, was *tree.Entry) {
-	if was == nil {
-		return // not known, as of a spec that is ignored
-	}
+func (q *job) tellEditedSpec() {
+	spec, was := q.u.Spec, q.u.SpecSHA256
 	data, err := readBelow(q.project().Dir, spec, message.MaxSize)
-	if err != nil || tree.Sum(data) == was.SHA256 {
+	if err != nil || was.IsZero() || tree.Sum(data) == was {
 		return
 	}
 	q.note("%s was edited while it was done, and counts as processed; to have it done as it is now, take its line out of %s while no message is done in place", tree.Quote(spec), tree.Quote(path.Join(q.specDir(), processedFile)))

@@ -50,6 +50,8 @@ type underWay struct {
 	Seq   int    `json:"seq"`
 	Depth int    `json:"depth,omitempty"`
 	Spec  string `json:"spec,omitempty"` // the path of the spec that it is about
+	// SpecSHA256 is of the spec's text as the message began; zero: it could not be read.
+	SpecSHA256 tree.Hash `json:"spec_sha256,omitzero"`
 	// Isolated: its run is, so that others can be beside it.
 	Isolated bool `json:"isolated,omitempty"`
 	// Record is of its run, "" between two of them, and retention keeps it; Attempt the attempt that is being made

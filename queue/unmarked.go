@@ -105,6 +105,9 @@ func (q *job) markAgain() (unmarked map[string]bool, err error) {
 	}
 	for _, spec := range back {
 		delete(unmarked, spec.Spec)
+		if path.Dir(spec.Spec) == q.specDir() {
+			q.note("%s was done before, and is marked as processed now; to have it done again, take its line out of %s", tree.Quote(spec.Spec), tree.Quote(path.Join(q.specDir(), processedFile)))
+		}
 	}
 	q.s.forget(back)
 	return unmarked, q.saveState()

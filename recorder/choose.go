@@ -52,8 +52,8 @@ func pathsIn(rec *history.Record, field string) (paths []tree.Path) {
 
 // begun says that the tree has at a path what the last of the records left that moved it in
 // part: what is left of that can go on from there.
-func (r *Reader) begun(ids []string) func(path tree.Path, now *tree.Entry) bool {
-	_, parts := r.broughtBy(ids)
+func (r *Reader) begun(d *history.Draft, ids []string) func(path tree.Path, now *tree.Entry) bool {
+	_, parts := r.broughtBy(d, ids)
 	return func(path tree.Path, now *tree.Entry) bool {
 		left, is := parts[path]
 		return is && tree.SameEntry(left, now)

@@ -99,10 +99,31 @@ func (u *isolatedRun) enter(ctx context.Context, ref string) (err error) {
 			return err
 		}
 	}
-	if u.left, err = r.dirsLeft(u.layer, u.rec); err != nil {
+	if u.had, err = u.layerHad(ctx); err != nil {
 		return err
 	}
 	return u.layer.Enter()
+}
+
+// layerHad is what the layer has at paths of which the draft tells nothing: that is what they were when the run began, as of a file that
+// the run has written and that is as before, or of a directory above a change. Nil stands for nothing.
+func (u *isolatedRun) layerHad(ctx context.Context) (map[tree.Path]*tree.Entry, error) {
+	changes, err := u.r.history.DiffChanges(u.rec)
+	if err != nil {
+		return nil, err
+	}
+	told := map[tree.Path]bool{}
+	for _, c := range changes {
+		told[c.Path] = true
+	}
+	for _, path := range u.rec.Unrecorded {
+		told[path] = true
+	}
+	o := layer.CollectOptions{Writer: u.x.w}
+	if o.ChangeOptions, err = u.r.layerOptions(); err != nil {
+		return nil, err
+	}
+	return u.layer.Has(ctx, o, func(path tree.Path) bool { return told[path] })
 }
 
 // draftInLayer is what a draft changed, and the files that its layer has, until free is called.
@@ -115,32 +136,6 @@ func (r *Recorder) draftInLayer(l *layer.Layer, rec *history.Record) (changes []
 		return nil, nil, nil, err
 	}
 	return changes, worktree.Open(top, worktree.Options{}), func() { _ = top.Close() }, nil
-}
-
-// dirsLeft are the directories above a draft's changes as its layer has them, where the draft tells nothing of them:
-// they are what they were when the run began. Nil stands for another path.
-func (r *Recorder) dirsLeft(l *layer.Layer, rec *history.Record) (map[tree.Path]*tree.Entry, error) {
-	changes, files, free, err := r.draftInLayer(l, rec)
-	if err != nil {
-		return nil, err
-	}
-	defer free()
-	left, told := map[tree.Path]*tree.Entry{}, map[tree.Path]bool{}
-	for _, c := range changes {
-		told[c.Path] = true
-	}
-	for _, c := range changes {
-		for up := c.Path.Parent(); up != ""; up = up.Parent() {
-			if _, looked := left[up]; looked {
-				break
-			}
-			left[up] = nil
-			if seen, err := files.Look(up); err == nil && seen.IsDir() && !told[up] {
-				left[up] = &tree.Entry{Type: tree.Dir, Mode: seen.Mode}
-			}
-		}
-	}
-	return left, nil
 }
 
 // layerGone says what can still be done with a draft whose layer is removed.
@@ -232,7 +227,7 @@ func (u *isolatedRun) workAgain(ctx context.Context) error {
 	}
 	res.Outside = nil
 	u.noteOtherProcesses(res)
-	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec, u.seenBefore, u.left)
+	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec, u.seenBefore, u.had)
 	if err != nil {
 		return u.notRenewed(err)
 	}
@@ -260,13 +255,13 @@ func (u *isolatedRun) notRenewed(err error) error {
 }
 
 // renewDraft has the record was tell what its layer has now. The notes are for who worked
-// in it. seen tells what the tree had as that began, and left are the layer's dirsLeft of then.
-func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Layer, was *history.Record, seen basesFrom, left map[tree.Path]*tree.Entry) (rec *history.Record, changes []tree.Change, notes []string, err error) {
+// in it. seen tells what the tree had as that began, and had is the layerHad of then.
+func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Layer, was *history.Record, seen basesFrom, had map[tree.Path]*tree.Entry) (rec *history.Record, changes []tree.Change, notes []string, err error) {
 	before, err := r.history.DiffChanges(was)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	found, err := r.collectAgain(ctx, x, l, was, before, seen, left)
+	found, err := r.collectAgain(ctx, x, l, was, before, seen, had)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -274,7 +269,7 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Lay
 	renewed.Draft, draft.Git = &draft, found.Tally.Git
 	changes, draft.NoBase = found.Changes()
 	renewed.Unrecorded = found.Unrecorded()
-	if err := r.stillBy(&draft, before, changes); err != nil {
+	if draft.Outdated, err = r.outdated(&draft, before, changes); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := x.w.Flush(); err != nil { // the diff is written from it
@@ -296,76 +291,79 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Lay
 }
 
 // collectAgain is collectLayer for a layer whose draft has the changes before. What their
-// paths were when the run began is recorded, whatever the tree has by now.
-func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom, left map[tree.Path]*tree.Entry) (*layer.Collected, error) {
+// paths were when the run began is recorded, whatever the tree has by now; had is layerHad, nil where that is not known.
+func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom, had map[tree.Path]*tree.Entry) (*layer.Collected, error) {
 	found, err := r.collectLayer(ctx, x, l, seen, nil)
 	if err != nil {
 		return nil, err
 	}
+	r.addUntold(l, found, before)
 	earlier, recorded := map[tree.Path]tree.Change{}, map[tree.Path]bool{}
 	noDir := map[tree.Path]bool{} // that the draft has no directory there, so that nobody has seen what the tree has below
 	for _, c := range before {
 		earlier[c.Path], recorded[c.Path] = c, true
 		noDir[c.Path] = !c.New.IsDir()
 	}
-	brought, _ := r.broughtBy(was.Draft.By)
+	brought, _ := r.broughtBy(was.Draft, was.Draft.By)
+	goesOn := map[tree.Path]bool{} // from what was published, with the directories above
+	for _, t := range found.Touched {
+		for at := t.Path; at != "" && !goesOn[at] && brought[t.Path] && !tree.SameEntry(t.New, earlier[t.Path].New); at = at.Parent() {
+			goesOn[at] = true
+		}
+	}
 	touched := found.Touched[:0]
 	for _, t := range found.Touched {
 		c, is := earlier[t.Path]
+		had, known := had[t.Path]
 		switch {
-		case is && brought[t.Path] && !tree.SameEntry(t.New, c.New) && r.has(t.Path, c.New):
-			t.Old, t.NoBase = c.New, false // it goes on from what was published
+		case is && brought[t.Path] && goesOn[t.Path]:
+			t.Old, t.NoBase = c.New, false
 		case is:
 			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
+		case known:
+			t.Old, t.NoBase = had, false
 		case t.New == nil:
 			if hidden, _ := lowestAbove(noDir, t.Path); hidden || l.Hid(t.Path) {
 				continue // it came into the tree since the run began
 			}
-		case t.New.IsDir() && left[t.Path] != nil:
-			t.Old, t.NoBase = left[t.Path], false
 		}
-		delete(earlier, t.Path)
 		if t.NoBase || !tree.SameEntry(t.Old, t.New) {
 			touched = append(touched, t)
 		}
 	}
-	// Where the tree has got the draft's change too, the walk tells nothing; of a clone nor that it is gone there by now.
-	for path, c := range earlier {
-		if !r.has(path, c.New) {
-			continue
-		}
-		lacks, err := l.Lacks(path)
-		if err != nil {
-			return nil, err
-		}
-		noBase := baseless(was.Draft.NoBase, path)
-		if lacks && c.New != nil {
-			if brought[path] {
-				c.Old, noBase = c.New, false
-			}
-			c.New = nil
-		}
-		if !tree.SameEntry(c.Old, c.New) {
-			touched = append(touched, layer.Touched{Change: c, NoBase: noBase})
-		}
-	}
-	slices.SortFunc(touched, func(a, b layer.Touched) int { return a.Path.Compare(b.Path) })
 	found.Touched = onOneBase(touched, recorded)
 	return found, nil
 }
 
-// has says whether the tree has e at path. Below a link it has nothing.
-func (r *Recorder) has(path tree.Path, e *tree.Entry) bool {
-	now, err := r.tree.Look(path)
-	if errors.As(err, new(*worktree.LinkError)) {
-		return e == nil
+// addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, and a clone may have nothing.
+func (r *Recorder) addUntold(l *layer.Layer, found *layer.Collected, before []tree.Change) {
+	told := map[tree.Path]bool{}
+	for _, t := range found.Touched {
+		told[t.Path] = true
 	}
-	return err == nil && tree.SameEntry(now, e)
+	unread := slices.Concat(found.Unread, found.Tally.Unread, found.Tally.Large)
+	for _, c := range before {
+		if told[c.Path] {
+			continue
+		}
+		now, err := r.tree.Look(c.Path)
+		switch {
+		case l.Left(c.Path):
+			now, err = c.New, nil
+		case l.Lacks(c.Path), errors.As(err, new(*worktree.LinkError)):
+			now, err = nil, nil
+		}
+		is := tree.SameEntry(now, c.New)
+		stored := now == nil || tree.SameEntry(now, c.Old)
+		if err == nil && (is || stored && (len(unread) == 0 || !c.Path.Within(unread...))) {
+			found.Touched = append(found.Touched, layer.Touched{Change: tree.Change{Path: c.Path, New: now}})
+		}
+	}
+	slices.SortFunc(found.Touched, func(a, b layer.Touched) int { return a.Path.Compare(b.Path) })
 }
 
-// stillBy takes from those that published a part of the draft the records of which some path
-// is another now: that is still to be published.
-func (r *Recorder) stillBy(d *history.Draft, before, now []tree.Change) error {
+// outdated are, for the records that have published a part of the draft, the paths of them that are other ones in the draft now: those are still to be published.
+func (r *Recorder) outdated(d *history.Draft, before, now []tree.Change) (map[string][]tree.Path, error) {
 	is := map[tree.Path]tree.Change{}
 	for _, c := range now {
 		is[c.Path] = c
@@ -375,7 +373,7 @@ func (r *Recorder) stillBy(d *history.Draft, before, now []tree.Change) error {
 		n, there := is[c.Path]
 		other[c.Path] = !there || !tree.SameEntry(n.New, c.New)
 	}
-	var by []string
+	out := map[string][]tree.Path{}
 	for _, id := range d.By {
 		rec, err := r.history.Get(id)
 		if err != nil {
@@ -383,16 +381,15 @@ func (r *Recorder) stillBy(d *history.Draft, before, now []tree.Change) error {
 		}
 		changes, err := r.history.DiffChanges(rec)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if !slices.ContainsFunc(changes, func(c tree.Change) bool { return other[c.Path] }) {
-			by = append(by, id)
+		for _, c := range changes {
+			if other[c.Path] || slices.Contains(d.Outdated[id], c.Path) {
+				out[id] = append(out[id], c.Path)
+			}
 		}
 	}
-	if d.By = by; len(by) == 0 {
-		d.State = history.DraftWaiting
-	}
-	return nil
+	return out, nil
 }
 
 // entered renews the drafts in whose layers a process worked that is gone.

@@ -55,7 +55,7 @@ type isolatedRun struct {
 	mount  *overlay.Mount // nil: a clone
 	unlock func() error
 	sights *capture.Sightings
-	left   map[tree.Path]*tree.Entry // of a layer that is entered; see dirsLeft
+	had    map[tree.Path]*tree.Entry // of a layer that is entered; see layerHad
 
 	how   layer.Mechanism // that was chosen for a whole race; "": none yet
 	judge judge           // nil: none
@@ -710,11 +710,11 @@ func (r *Recorder) collectLayer(ctx context.Context, x *writeSession, l *layer.L
 
 // collectUpTo is collectLayer for a disk that has no room for files above most bytes; 0: it has.
 func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writeSession, l *layer.Layer, was basesFrom, stands standsFrom) (*layer.Collected, error) {
-	changes, err := r.layerOptions()
-	if err != nil {
+	o := layer.CollectOptions{Writer: x.w}
+	var err error
+	if o.ChangeOptions, err = r.layerOptions(); err != nil {
 		return nil, err
 	}
-	o := layer.CollectOptions{Writer: x.w, ChangeOptions: changes}
 	o.Known, o.Stands = was, stands
 	noRoom := most > 0 && (o.MaxFile == 0 || most < o.MaxFile)
 	if noRoom {

@@ -198,7 +198,7 @@ func (r *Reader) WasPublished(rec *history.Record) (bool, error) {
 		return false, err
 	}
 	all, err := r.history.DiffChanges(rec)
-	brought, _ := r.broughtBy(by)
+	brought, _ := r.broughtBy(rec.Draft, by)
 	never := func(c tree.Change) bool {
 		has, err := r.tree.Look(c.Path)
 		return !brought[c.Path] && (err != nil || !tree.SameEntry(has, c.New))

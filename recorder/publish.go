@@ -261,10 +261,10 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
 	draft, src := t.records[0].Draft, t.sources[0]
 	// What is published already is left out, whatever became of it since, but where it is named.
-	brought, _ := r.broughtBy(draft.By)
+	brought, _ := r.broughtBy(draft, draft.By)
 	src.Only(func(path tree.Path) bool { return !brought[path] || slices.Contains(o.Paths, path) })
 	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{
-		Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(draft.By),
+		Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(draft, draft.By),
 	})
 	if err != nil {
 		return nil, err
@@ -326,7 +326,7 @@ func (b *publication) confirm(o PublishOptions) error {
 // publish covers that was not published before and is not in the tree anyway.
 func (r *Recorder) draftAfterPublish(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) *history.Draft {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
-	brought, _ := r.broughtBy(rec.Draft.By)
+	brought, _ := r.broughtBy(rec.Draft, rec.Draft.By)
 	stays := map[tree.Path]bool{}
 	for _, path := range p.Passed {
 		stays[path] = true
@@ -521,7 +521,7 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	if len(by) == 0 {
 		return history.DraftWaiting
 	}
-	brought, _ := r.broughtBy(by)
+	brought, _ := r.broughtBy(draft.Draft, by)
 	all, err := r.history.DiffChanges(draft)
 	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought[c.Path] }) {
 		return history.DraftPartly
@@ -544,9 +544,9 @@ func (r *Recorder) decreeStays(draft *history.Record) bool {
 	return err != nil || l != nil
 }
 
-// broughtBy are the paths that records published, and those that the last of them published a
+// broughtBy are the paths of a draft that records published, and those that the last of them published a
 // part of, as it left them. A record that cannot be read published none.
-func (r *Reader) broughtBy(ids []string) (whole map[tree.Path]bool, parts map[tree.Path]*tree.Entry) {
+func (r *Reader) broughtBy(d *history.Draft, ids []string) (whole map[tree.Path]bool, parts map[tree.Path]*tree.Entry) {
 	whole, parts = map[tree.Path]bool{}, map[tree.Path]*tree.Entry{}
 	for _, id := range ids {
 		rec, err := r.history.Get(id)
@@ -559,6 +559,9 @@ func (r *Reader) broughtBy(ids []string) (whole map[tree.Path]bool, parts map[tr
 		}
 		inPart := inPartOf(rec)
 		for _, c := range changes {
+			if d != nil && slices.Contains(d.Outdated[id], c.Path) {
+				continue
+			}
 			if slices.Contains(inPart, c.Path) {
 				parts[c.Path] = c.New
 				continue
