@@ -138,37 +138,47 @@ func (b *Outbox) take(id string) error {
 	return toInbox(b.rec, late, names)
 }
 
-// toInbox moves messages from an outbox to the inbox. What is gone was passed on.
+// toInbox moves messages from an outbox to the inbox. What is gone was passed on, as by the queue, which may take the same ones: a rename has one of the two win.
 func toInbox(rec *recorder.Recorder, from disk.Dir, names []string) (err error) {
 	for _, name := range names {
-		data, failed := project.ReadFile(from, name, message.MaxSize)
-		if isMissing(failed) {
-			continue
+		if failed := bringIn(rec.Project(), from, name); !isMissing(failed) {
+			err = errors.Join(err, failed)
 		}
-		if failed == nil {
-			failed = dropFree(rec.Project(), name, data)
-		}
-		if failed == nil {
-			failed = disk.UnlessMissing(from.Remove(name))
-		}
-		err = errors.Join(err, failed)
 	}
 	return err
 }
 
-// dropFree is project.Drop under the name that is wanted, or else the first free one like it.
-func dropFree(p *project.Project, wanted string, data []byte) error {
+// bringIn moves a file into the inbox under its name, or else the first free one like it, as an act: a run whose command deletes the inbox
+// writes it again.
+func bringIn(p *project.Project, from disk.Dir, name string) error {
+	try := func(note func(...project.Act) error) error {
+		if err := p.EnsureDecree(); err != nil {
+			return err
+		}
+		inbox, err := p.OwnDirAs(p.Decree, project.InboxDir, 0o755)
+		if err != nil {
+			return err
+		}
+		defer inbox.Close()
+		info, err := from.Stat(name)
+		if err != nil {
+			return err
+		}
+		data, err := project.ReadFile(from, name, message.MaxSize)
+		if err != nil {
+			return err
+		}
+		as, err := free(inbox, name, "")
+		if err != nil {
+			return err
+		}
+		if err := note(project.Act{Path: []byte(project.InboxDir + "/" + as), New: true, Mode: info.Mode, Ino: info.Ino, Data: data}); err != nil {
+			return err
+		}
+		return moveOrCopy(from, name, inbox, as)
+	}
 	for {
-		name := strings.TrimSuffix(wanted, suffix) + suffix
-		inbox, err := openInbox(p.Dir, "")
-		if err == nil {
-			name, err = free(inbox, wanted, "")
-			inbox.Close()
-		}
-		if err == nil || isMissing(err) {
-			err = p.Drop(name, data)
-		}
-		if !isExist(err) { // else somebody else took the name
+		if err := p.Act(try); !isExist(err) { // else somebody else took the name
 			return err
 		}
 	}
