@@ -123,7 +123,8 @@ func (u *isolatedRun) layerHad(ctx context.Context) (map[tree.Path]*tree.Entry, 
 	if o.ChangeOptions, err = u.r.layerOptions(); err != nil {
 		return nil, err
 	}
-	return u.layer.Has(ctx, o, func(path tree.Path) bool { return told[path] })
+	had, err := u.layer.Has(ctx, o, func(path tree.Path) bool { return told[path] })
+	return had, errors.Join(err, u.x.w.Flush())
 }
 
 // draftInLayer is what a draft changed, and the files that its layer has, until free is called.
