@@ -173,6 +173,7 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 	}
 	var rules *ignorefile.Rules
 	top := &level{upper: upper, seen: &sight{dir: l.place.Root}, rules: rules.Enter("", outer...)}
+	top.own = top.rules
 	if w.cloned != nil {
 		self, err := upper.Self()
 		if err != nil {
@@ -210,7 +211,8 @@ type level struct {
 	// layer lacks was deleted. kept: it is a directory of a clone in which no name was made or
 	// taken away since it was cloned.
 	hidden, kept bool
-	rules        *ignorefile.Rules
+	// rules are the ignore rules of the root, own those that the run has made of them: what it takes out of the rules is its work.
+	rules, own *ignorefile.Rules
 }
 
 // level looks at all names of a directory.
@@ -450,7 +452,8 @@ func (w *walk) recorded(l *level, e *entry, in *disk.Info, layers bool) *disk.In
 		return nil
 	}
 	tells := layers || e.has == nil
-	if l.rules.Match(string(e.path), in.Kind == disk.Directory).Ignored {
+	ignores := func(r *ignorefile.Rules) bool { return r.Match(string(e.path), in.Kind == disk.Directory).Ignored }
+	if ignores(l.rules) && (!layers || ignores(l.own)) {
 		if tells {
 			n, _ := w.files(l.upper, e)
 			w.tally.Ignored += n
@@ -683,7 +686,7 @@ func (w *walk) sameBytes(a, b io.Reader) (bool, error) {
 
 // below opens what the entry is a directory of, on either side, and has no names where it is none.
 func (w *walk) below(l *level, e *entry) (next *level, names []string, err error) {
-	next = &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, rules: l.rules}
+	next = &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, rules: l.rules, own: l.own}
 	if isDir(e.after) {
 		if next.upper, err = l.upper.OpenDir(e.name); err != nil {
 			return next, nil, err
@@ -726,31 +729,75 @@ func (l *level) close() {
 // The ignore files of a directory, in rising precedence.
 var ignoreNames = []string{".gitignore", ".decreeignore"}
 
-// enterRules adds the rules of the root's directory.
+// enterRules adds the rules of the root's directory, and those that the layer has there.
 func (w *walk) enterRules(l *level) error {
-	if l.seen.dir == nil || w.git {
+	if w.git {
 		return nil
 	}
-	var files []*ignorefile.File
+	files, err := w.rootsRules(l)
+	if err != nil {
+		return err
+	}
+	same, outer := l.own == l.rules, l.own
+	l.rules = l.rules.Enter(string(l.path), files...)
+	if l.own = l.rules; l.upper == nil {
+		return nil
+	}
+	own := make([]*ignorefile.File, len(ignoreNames))
+	for i, name := range ignoreNames {
+		if own[i], err = w.ownRules(l, name, files[i]); err != nil {
+			return err
+		}
+		same = same && own[i] == files[i]
+	}
+	if !same {
+		l.own = outer.Enter(string(l.path), own...)
+	}
+	return nil
+}
+
+// ownRules is the ignore file of a name that is seen in the layer, where the root has file; nil: none is. One that the run has made
+// unusable ignores what the root's does.
+func (w *walk) ownRules(l *level, name string, file *ignorefile.File) (*ignorefile.File, error) {
+	in, err := look(l.upper, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case in == nil && (w.cloned != nil || l.hidden), in != nil && in.Whiteout:
+		return nil, nil
+	case in == nil, in.Kind != disk.Regular, w.cloned != nil && in.Ctime <= w.cloned.at:
+		return file, nil
+	}
+	f := ruleFile{name: name, path: l.path.Join(name)}
+	own, err := f.read(l.upper)
+	if err != nil {
+		return file, nil //nolint:nilerr // as said
+	}
+	return own, nil
+}
+
+// rootsRules reads the ignore files of the root's directory, by ignoreNames; nil where there is none.
+func (w *walk) rootsRules(l *level) ([]*ignorefile.File, error) {
+	files := make([]*ignorefile.File, len(ignoreNames))
+	if l.seen.dir == nil {
+		return files, nil
+	}
 	var seen []ruleFile
-	for _, name := range ignoreNames {
+	for i, name := range ignoreNames {
 		in, err := look(l.seen.dir, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		f := ruleFile{name: name, path: l.path.Join(name), in: in}
 		if in != nil && in.Kind == disk.Regular { // a link is not followed, as git does not either
-			file, err := f.read(l.seen.dir)
-			if err != nil {
-				return err
+			if files[i], err = f.read(l.seen.dir); err != nil {
+				return nil, err
 			}
-			files = append(files, file)
 		}
 		seen = append(seen, f)
 	}
-	l.rules = l.rules.Enter(string(l.path), files...)
 	l.seen.ruled = sync.OnceValues(func() (bool, error) { return w.sameRules(l.seen, seen) })
-	return nil
+	return files, nil
 }
 
 // A ruleFile is an ignore file as it was read, or its place.

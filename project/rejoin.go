@@ -66,6 +66,29 @@ func (p *Project) Rejoin() (note string, err error) {
 	return "the command deleted the root; it was made again", nil
 }
 
+// AtItsPath is an error where the root's path leads elsewhere than when the project was opened: a command that is started by that path would
+// work on another tree, and what is put into the inbox there would never be seen here.
+func (p *Project) AtItsPath() error {
+	held, err := p.Dir.Self()
+	if err != nil {
+		return err
+	}
+	what := "another directory is at that path now"
+	now, err := p.Disk.OpenRoot(p.Root)
+	if err == nil {
+		defer now.Close()
+		there, err := now.Self()
+		if err != nil || there.SameFile(held) {
+			return err
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		what = "nothing is at that path now"
+	} else {
+		return err
+	}
+	return &Error{Kind: Failed, Msg: fmt.Sprintf("%s was moved or deleted, and %s", p.Root, what), Advice: "go on where the tree is now"}
+}
+
 // parent opens the directory above the root, which need not be readable; nil when it
 // is gone too.
 func (p *Project) parent() (disk.Dir, string, error) {

@@ -74,7 +74,7 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 	w := q.newWork(WorkOptions{Wait: -1})
 	defer w.close()
 	for w.wanted(ctx) {
-		if err := cmp.Or(q.sameRoot(), q.project().HeldBack()); err != nil { // a restore may have come beside it
+		if err := cmp.Or(q.project().AtItsPath(), q.project().HeldBack()); err != nil { // a restore may have come beside it
 			w.failed = err
 			break
 		}
@@ -129,31 +129,6 @@ func (q *Queue) aloneAnyway(ctx context.Context, o ServeOptions) (unlock func(),
 		return nil, ended(ctx, err)
 	}
 	return q.alone(o)
-}
-
-// sameRoot is an error when the root's path leads elsewhere than when the daemon
-// began: what is put into the inbox there would never be seen here.
-func (q *Queue) sameRoot() error {
-	p := q.project()
-	held, err := p.Dir.Self()
-	if err != nil {
-		return err
-	}
-	what := "another directory is at that path now"
-	now, err := p.Disk.OpenRoot(p.Root)
-	if err == nil {
-		defer now.Close()
-		there, err := now.Self()
-		if err != nil || there.SameFile(held) {
-			return err
-		}
-	} else if isMissing(err) {
-		what = "nothing is at that path now"
-	} else {
-		return err
-	}
-	return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s was moved or deleted, and %s; the daemon ends, and no message is under way", p.Root, what),
-		Advice: "start a daemon where the tree is now"}
 }
 
 // ended is nil when it was the end of ctx that err is about.

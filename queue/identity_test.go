@@ -207,6 +207,19 @@ func TestNamesInState(t *testing.T) {
 	}))
 }
 
+// TestStateOfEarlier: what earlier forms of the state know of specs that are done is kept.
+func TestStateOfEarlier(t *testing.T) {
+	b := newBench(t, nil)
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		text := fmt.Sprintf(`{"version":2,"unmarked":["a"],"unmarked_away":{"b":%q}}`, tree.Hash{1})
+		require.NoError(t, project.ReplaceFile(q.project().Store, stateFile, []byte(text), project.PrivateFile, false))
+		got, err := readState(q.project().Store)
+		require.NoError(t, err)
+		require.Equal(t, []doneSpec{{Spec: "a"}, {Spec: "b", SHA256: tree.Hash{1}}}, got.Unmarked)
+		return err
+	}))
+}
+
 // TestSpecsOfAnyName: whatever their names, specs are done once.
 func TestSpecsOfAnyName(t *testing.T) {
 	files := map[string]string{".decree/routines/develop.sh": "echo done >>\"$RAN\"\n"}

@@ -36,7 +36,7 @@ type state struct {
 	Last  string   `json:"last,omitempty"`
 	Stack []string `json:"stack,omitempty"`
 	// Unmarked are the specs that are done and could not be marked so yet, the latest last.
-	Unmarked []doneSpec `json:"unmarked,omitempty"`
+	Unmarked []doneSpec `json:"done_specs,omitempty"`
 	// Edited are the ids of messages whose files were edited while they were done in place, and which are so done once more.
 	Edited []string `json:"edited,omitempty"`
 }
@@ -164,13 +164,17 @@ func readState(store disk.Dir) (*state, error) {
 }
 
 // fromEarlier takes what a file of an earlier decree has elsewhere: a version 1, which knew one message under way at most, has
-// that beside the rest; another one has the texts of specs by their paths.
+// that beside the rest; others have the specs that are done by their paths.
 func (s *state) fromEarlier(data []byte) error {
 	var old struct {
 		underWay
-		Away map[string]tree.Hash `json:"unmarked_away"`
+		Unmarked []string             `json:"unmarked"`
+		Away     map[string]tree.Hash `json:"unmarked_away"`
 	}
 	err := json.Unmarshal(data, &old)
+	for _, spec := range old.Unmarked {
+		s.Unmarked = append(s.Unmarked, doneSpec{Spec: spec})
+	}
 	for spec, sum := range old.Away {
 		s.Unmarked = append(s.Unmarked, doneSpec{Spec: spec, SHA256: sum})
 	}

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"encoding/json"
 	"errors"
 	"path"
 	"slices"
@@ -24,15 +23,6 @@ type doneSpec struct {
 	// SHA256 is of the text that was done, where nothing was under the spec's name when that was to be marked: what comes there
 	// later may be another spec. Zero: what is there is the one that was done.
 	SHA256 tree.Hash `json:"sha256,omitzero"`
-}
-
-// UnmarshalJSON reads also the older form, which is the path alone.
-func (s *doneSpec) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, &s.Spec) == nil {
-		return nil
-	}
-	type plain doneSpec
-	return json.Unmarshal(data, (*plain)(s))
 }
 
 // remember notes specs that are done and that the list does not name.

@@ -589,7 +589,7 @@ func (u *isolatedRun) executeThere(ctx context.Context, c runner.Command) (runne
 			c.At = fd
 		}
 	}
-	return u.r.execute(ctx, c)
+	return u.r.executeInTree(ctx, c)
 }
 
 // openDir opens a directory of a clone. What is shared with the root is a link in it.

@@ -236,6 +236,14 @@ func notStarted(err error) error {
 	return &project.Error{Kind: project.KindOf(err), Err: err, State: project.NotStarted}
 }
 
+// executeInTree is execute where the root is at its path, by which the command finds it.
+func (r *Recorder) executeInTree(ctx context.Context, c runner.Command) (runner.Result, error) {
+	if err := r.project.AtItsPath(); err != nil {
+		return runner.Result{}, err
+	}
+	return r.execute(ctx, c)
+}
+
 // NotMadeError is in the chain of a run's error where an attempt's command was not executed.
 type NotMadeError struct {
 	Attempt int
@@ -667,7 +675,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	if err := u.openLog(); err != nil {
 		return u.unfinished("routine.log", err)
 	}
-	res, err := u.r.execute(ctx, u.command(n))
+	res, err := u.r.executeInTree(ctx, u.command(n))
 	if executed := err == nil && res.NotStarted == nil || res.Duration > 0; executed {
 		u.begun, u.slateCleaned = true, false
 	}
