@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -98,10 +97,7 @@ func (s *session) acp(name string, command []string) error {
 	c.Stdout = itsStdout
 	signals, stop := commandSignals()
 	defer stop()
-	// An editor that has gone is told by what Write returns, and not by the end of this process.
-	broken := make(chan os.Signal, 1)
-	signal.Notify(broken, syscall.SIGPIPE)
-	defer signal.Stop(broken)
+	outliveReaders() // an editor that has gone is told by what Write returns
 	err = c.Start()
 	itsStdout.Close()
 	if err != nil {

@@ -2,9 +2,6 @@ package cmd
 
 import (
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -59,11 +56,7 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	}
 	ctx, signals, stop := signalled(ctx, 2)
 	defer stop()
-	// With a handler, writing to a log that is closed is an error and not the
-	// daemon's death; and unlike with an ignored signal, routines do not inherit it.
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	defer signal.Stop(pipes)
+	outliveReaders()
 	if o.resume {
 		rec, err := s.forWriting(ctx)
 		if err == nil {

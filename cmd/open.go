@@ -3,8 +3,11 @@ package cmd
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"decree/disk"
 	"decree/history"
@@ -96,8 +99,13 @@ func notBegun(err error) error {
 	return &recorder.BeginError{Err: err}
 }
 
+// outliveReaders has this process go on where nobody reads its output any more, as after 'decree process | less': what it does in the
+// tree comes to its end. With a handler, writing to a pipe that is closed is an error, and no death; unlike an ignored signal, commands do not inherit it.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // open opens the project to change it, and makes it unless it must exist.
 func (s *session) open(ctx context.Context, existing bool) (*recorder.Recorder, error) {
+	outliveReaders()
 	reading, err := s.readerOptions()
 	if err != nil {
 		return nil, err
