@@ -166,7 +166,8 @@ type state struct {
 type overlay struct {
 	tree  Looker
 	items []Item
-	index map[tree.Path]int32 // into items
+	index map[tree.Path]int32       // into items
+	dirs  map[tree.Path]*tree.Entry // as the sources know them, also those that are not asked for
 }
 
 func newOverlay(live Looker) *overlay { return &overlay{tree: live, index: map[tree.Path]int32{}} }
@@ -479,7 +480,11 @@ func (o *overlay) makeAbove(path tree.Path) error {
 			o.note(dir, Edited, "a "+s.entry.Type.String()+" is where a directory has to be")
 			return nil
 		}
-		o.set(dir, state{entry: &tree.Entry{Type: tree.Dir, Mode: 0o755}}, Move)
+		made := o.dirs[dir]
+		if made == nil {
+			made = &tree.Entry{Type: tree.Dir, Mode: 0o755}
+		}
+		o.set(dir, state{entry: made}, Move)
 	}
 	return nil
 }

@@ -225,7 +225,8 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 	var inTheWay []plan.Item
 	var lastFile tree.Path // the last path at which a file must take the place of a directory
 	for _, c := range changes {
-		if !c.Path.Within(o.Paths...) {
+		above := c.Old.IsDir() && c.New == nil && slices.ContainsFunc(o.Paths, func(p tree.Path) bool { return p.Below(c.Path) })
+		if !c.Path.Within(o.Paths...) && !above { // a directory that is made for a path is made as it was
 			continue
 		}
 		if c.Old == nil && o.KeepExtra {
