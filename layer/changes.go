@@ -79,14 +79,14 @@ func (c *Change) aged() bool {
 }
 
 // was is what the path is known to have been when the run began.
-func (c *Change) was() (*tree.Entry, bool) { return c.w.known(c.l.seen, c.Path, c.seen) }
+func (c *Change) was() (*tree.Entry, bool) { return c.w.known(c.l.seen, c.Path) }
 
-// known is what ChangeOptions.Known says that a path, where s has now, was when the run began. What a clone never had was not there.
-func (w *walk) known(s *sight, path tree.Path, now *disk.Info) (was *tree.Entry, is bool) {
+// known is what ChangeOptions.Known says that a path in s was when the run began. What a clone never had was not there, whatever came there since.
+func (w *walk) known(s *sight, path tree.Path) (was *tree.Entry, is bool) {
 	switch {
 	case w.base.setBack():
 		return nil, false
-	case now == nil && w.cloned.neverHad(path, s.dir != nil):
+	case w.cloned.neverHad(path, s.dir != nil):
 		return nil, true
 	case w.Known == nil:
 		return nil, false
@@ -599,7 +599,7 @@ func (w *walk) tell(l *level, e *entry) error {
 			return nil // a directory that the run did not touch
 		}
 		return w.visit(c)
-	case e.old.Kind == disk.Directory && (!e.new || e.old.Mode == e.after.Mode && !w.all):
+	case e.old.Kind == disk.Directory && (!e.new || e.old.Mode == e.after.Mode && !w.all && !w.cloned.neverHad(e.path, true)):
 		return nil
 	case e.old.Kind == disk.Directory || w.all:
 		return w.visit(c)
@@ -824,7 +824,7 @@ func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
 
 // knownRules says whether an ignore file is known to have been what was read.
 func (w *walk) knownRules(s *sight, f ruleFile) bool {
-	was, known := w.known(s, f.path, f.in)
+	was, known := w.known(s, f.path)
 	had, has := was.IsFile(), f.in != nil && f.in.Kind == disk.Regular
 	return known && had == has && (!had || was.SHA256 == f.sum)
 }
