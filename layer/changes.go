@@ -453,7 +453,7 @@ func (w *walk) recorded(l *level, e *entry, in *disk.Info, layers bool) *disk.In
 	}
 	tells := layers || e.has == nil
 	ignores := func(r *ignorefile.Rules) bool { return r.Match(string(e.path), in.Kind == disk.Directory).Ignored }
-	if ignores(l.rules) && (!layers || ignores(l.own)) {
+	if ignores(l.rules) && ignores(l.own) {
 		if tells {
 			n, _ := w.files(l.upper, e)
 			w.tally.Ignored += n

@@ -173,9 +173,15 @@ func (l *Layer) Hid(path tree.Path) bool {
 	return false
 }
 
-// Lacks says whether a clone is known to have nothing at path. An overlay has a mark for each deletion of what the root has, which Changes tells.
-func (l *Layer) Lacks(path tree.Path) bool {
-	return l.facts.Mechanism == Clone && l.without(treeName, path)
+// IsClone says whether the root is not seen through the layer.
+func (l *Layer) IsClone() bool { return l.facts.Mechanism == Clone }
+
+// Owns says whether the layer has something of its own at path, which may be an overlay's mark for a deletion.
+func (l *Layer) Owns(path tree.Path) bool {
+	if l.IsClone() {
+		return !l.without(treeName, path)
+	}
+	return !l.without(upperName, path)
 }
 
 // Left says whether an overlay has nothing of its own at path, and had nothing when it was entered, so that who worked in it has seen there what

@@ -103,13 +103,13 @@ func (b *Outbox) open() (disk.Dir, error) {
 }
 
 // PassOn passes on what lies in the outbox of the run id, which has succeeded: to the outbox at path, in whose run it was made, or
-// to the inbox where that has ended by then. To the outbox of another tree it passes on nothing.
+// to the inbox where that has ended by then, and well. To the outbox of another tree it passes on nothing.
 func PassOn(rec *recorder.Recorder, id, path string) error {
 	box, ours := FindOutbox(rec, path)
 	switch {
 	case box != nil:
 		return box.take(id)
-	case !ours:
+	case !ours || !endedWell(rec, filepath.Base(filepath.Dir(path))):
 		return nil
 	}
 	names, err := sentFrom(rec, id)
@@ -127,7 +127,7 @@ func PassOn(rec *recorder.Recorder, id, path string) error {
 // take is PassOn to an outbox whose run may end meanwhile.
 func (b *Outbox) take(id string) error {
 	names, err := b.takeFrom(id)
-	if err != nil || len(names) == 0 || !b.isOver() {
+	if err != nil || len(names) == 0 || !b.isOver() || !endedWell(b.rec, b.id) {
 		return err
 	}
 	late, err := b.open()
@@ -136,6 +136,12 @@ func (b *Outbox) take(id string) error {
 	}
 	defer late.Close()
 	return toInbox(b.rec, late, names)
+}
+
+// endedWell says whether the run id, which is over, has not failed, as far as that is still known: a routine that fails sends nothing.
+func endedWell(rec *recorder.Recorder, id string) bool {
+	outer, err := rec.History().Get(id)
+	return err != nil || outer.Status == history.StatusSucceeded
 }
 
 // toInbox moves messages from an outbox to the inbox. What is gone was passed on, as by the queue, which may take the same ones: a rename has one of the two win.

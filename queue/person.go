@@ -31,7 +31,7 @@ type Doing struct {
 // UnderWay are the messages that are being done now, by whatever process: those whose runs
 // have a lease, and, of this host, one that whoever has the lock is at.
 func UnderWay(p *project.Site, host string) (list []Doing, err error) {
-	lock := p.Holder() // before the state: it may be noted in between
+	locks := []project.Holder{p.Holder()} // before the state: it may be noted in between
 	s, err := readState(p.Store)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,7 @@ func UnderWay(p *project.Site, host string) (list []Doing, err error) {
 	if err != nil || len(s.UnderWay) == 0 {
 		return nil, err
 	}
+	locks = append(locks, p.Holder()) // the run may have ended in between, and its lease with it
 	inbox, err := openInbox(p.Dir, "")
 	if err != nil && !isMissing(err) && !disk.OtherKind(err) {
 		return nil, err
@@ -49,8 +50,10 @@ func UnderWay(p *project.Site, host string) (list []Doing, err error) {
 	}
 	for _, u := range s.UnderWay {
 		by := project.Holder{}
-		if lock.Working(host) && (lock.Run == "" || lock.Run == u.Record) {
-			by = lock
+		for _, lock := range locks {
+			if lock.Working(host) && (lock.Run == "" || lock.Run == u.Record) {
+				by = lock
+			}
 		}
 		for _, l := range leases {
 			if l.ID == u.Record {

@@ -298,7 +298,9 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	if err != nil {
 		return nil, err
 	}
-	r.addUntold(l, found, before)
+	if err := r.addUntold(l, was, found, before); err != nil {
+		return nil, err
+	}
 	earlier, recorded := map[tree.Path]tree.Change{}, map[tree.Path]bool{}
 	noDir := map[tree.Path]bool{} // that the draft has no directory there, so that nobody has seen what the tree has below
 	for _, c := range before {
@@ -321,6 +323,8 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 			t.Old, t.NoBase = c.New, false
 		case is:
 			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
+		case known && had.IsFile() && !tree.SameEntry(had, t.New) && !r.store.Has(had.SHA256):
+			t.NoBase = true // a gc beside the command has freed what it was
 		case known:
 			t.Old, t.NoBase = had, false
 		case t.New == nil:
@@ -336,8 +340,14 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	return found, nil
 }
 
-// addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, and a clone may have nothing.
-func (r *Recorder) addUntold(l *layer.Layer, found *layer.Collected, before []tree.Change) {
+// addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, or the rules ignore by now
+// what it has, or it is a clone that has nothing.
+func (r *Recorder) addUntold(l *layer.Layer, rec *history.Record, found *layer.Collected, before []tree.Change) error {
+	_, files, free, err := r.draftInLayer(l, rec)
+	if err != nil {
+		return err
+	}
+	defer free()
 	told := map[tree.Path]bool{}
 	for _, t := range found.Touched {
 		told[t.Path] = true
@@ -351,7 +361,14 @@ func (r *Recorder) addUntold(l *layer.Layer, found *layer.Collected, before []tr
 		switch {
 		case l.Left(c.Path):
 			now, err = c.New, nil
-		case l.Lacks(c.Path), errors.As(err, new(*worktree.LinkError)):
+		case l.Owns(c.Path):
+			if now, err = files.Look(c.Path); errors.As(err, new(*worktree.SpecialError)) {
+				now, err = nil, nil // a deletion
+			}
+			if now != nil && !tree.SameEntry(now, c.Old) {
+				now = c.New // which is stored, while what is ignored now is not
+			}
+		case l.IsClone(), errors.As(err, new(*worktree.LinkError)):
 			now, err = nil, nil
 		}
 		is := tree.SameEntry(now, c.New)
@@ -361,6 +378,7 @@ func (r *Recorder) addUntold(l *layer.Layer, found *layer.Collected, before []tr
 		}
 	}
 	slices.SortFunc(found.Touched, func(a, b layer.Touched) int { return a.Path.Compare(b.Path) })
+	return nil
 }
 
 // outdated are, for the records that have published a part of the draft, the paths of them that are other ones in the draft now: those are still to be published.
