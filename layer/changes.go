@@ -187,6 +187,9 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 	} else {
 		err = w.level(top)
 	}
+	if w.cloned != nil && err == nil {
+		err = w.cloned.failed
+	}
 	return w.tally, err
 }
 

@@ -424,6 +424,7 @@ type cloned struct {
 	// steady is disk.FileSystem's. On a union of directories as mergerfs a directory shows the times of one of them alone.
 	steady bool
 	at     int64                // the last moment of the cloning
+	failed error                // of neverHad; the walk ends with it
 	names  map[tree.Path]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
 }
 
@@ -464,6 +465,9 @@ func (c *cloned) neverHad(path tree.Path, dirThere bool) bool {
 	ino, err := c.made(path)
 	if err == nil && ino == 0 && !dirThere {
 		ino, err = c.made(path.Parent())
+	}
+	if err != nil {
+		c.failed = err
 	}
 	return err == nil && ino == 0
 }
