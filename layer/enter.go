@@ -173,12 +173,9 @@ func (l *Layer) Hid(path tree.Path) bool {
 	return false
 }
 
-// IsClone says whether the root is not seen through the layer.
-func (l *Layer) IsClone() bool { return l.facts.Mechanism == Clone }
-
 // Owns says whether the layer has something of its own at path, which may be an overlay's mark for a deletion.
 func (l *Layer) Owns(path tree.Path) bool {
-	if l.IsClone() {
+	if l.facts.Mechanism == Clone {
 		return !l.without(treeName, path)
 	}
 	return !l.without(upperName, path)

@@ -127,16 +127,13 @@ func (u *isolatedRun) layerHad(ctx context.Context) (map[tree.Path]*tree.Entry, 
 	return had, errors.Join(err, u.x.w.Flush())
 }
 
-// draftInLayer is what a draft changed, and the files that its layer has, until free is called.
-func (r *Recorder) draftInLayer(l *layer.Layer, rec *history.Record) (changes []tree.Change, files *worktree.Tree, free func(), err error) {
-	if changes, err = r.history.DiffChanges(rec); err != nil {
-		return nil, nil, nil, err
-	}
+// filesOf are the files that a layer has, until free is called.
+func filesOf(l *layer.Layer) (files *worktree.Tree, free func(), err error) {
 	top, err := l.Top()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return changes, worktree.Open(top, worktree.Options{}), func() { _ = top.Close() }, nil
+	return worktree.Open(top, worktree.Options{}), func() { _ = top.Close() }, nil
 }
 
 // layerGone says what can still be done with a draft whose layer is removed.
@@ -166,7 +163,11 @@ func (r *Recorder) wholeLayer(l *layer.Layer, rec *history.Record) error {
 
 // tornIn are the paths of a draft that who worked in its layer now would see otherwise than recorded.
 func (r *Recorder) tornIn(l *layer.Layer, rec *history.Record) (torn []tree.Path, err error) {
-	changes, files, free, err := r.draftInLayer(l, rec)
+	changes, err := r.history.DiffChanges(rec)
+	if err != nil {
+		return nil, err
+	}
+	files, free, err := filesOf(l)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +299,7 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	if err != nil {
 		return nil, err
 	}
-	if err := r.addUntold(l, was, found, before); err != nil {
+	if err := r.addUntold(l, found, before); err != nil {
 		return nil, err
 	}
 	earlier, recorded := map[tree.Path]tree.Change{}, map[tree.Path]bool{}
@@ -342,8 +343,8 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 
 // addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, or the rules ignore by now
 // what it has, or it is a clone that has nothing.
-func (r *Recorder) addUntold(l *layer.Layer, rec *history.Record, found *layer.Collected, before []tree.Change) error {
-	_, files, free, err := r.draftInLayer(l, rec)
+func (r *Recorder) addUntold(l *layer.Layer, found *layer.Collected, before []tree.Change) error {
+	files, free, err := filesOf(l)
 	if err != nil {
 		return err
 	}
@@ -368,7 +369,7 @@ func (r *Recorder) addUntold(l *layer.Layer, rec *history.Record, found *layer.C
 			if now != nil && !tree.SameEntry(now, c.Old) {
 				now = c.New // which is stored, while what is ignored now is not
 			}
-		case l.IsClone(), errors.As(err, new(*worktree.LinkError)):
+		case l.Mechanism() == layer.Clone, errors.As(err, new(*worktree.LinkError)):
 			now, err = nil, nil
 		}
 		is := tree.SameEntry(now, c.New)
