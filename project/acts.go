@@ -223,11 +223,13 @@ func (p *Project) lockActs(wait time.Duration) (own disk.Dir, release func(), er
 
 // lockActsOrGoOn is lockActs for a run, which no command of a person may hold up, nor at each of its steps.
 func (p *Project) lockActsOrGoOn(wait time.Duration) (own disk.Dir, release func(), err error) {
-	if p.heldUp {
+	if p.heldUp.Load() {
 		wait = min(wait, actsWait)
 	}
 	own, release, err = p.lockActs(wait)
-	if p.heldUp = errors.Is(err, disk.ErrLocked); p.heldUp {
+	locked := errors.Is(err, disk.ErrLocked)
+	p.heldUp.Store(locked)
+	if locked {
 		own, err = p.Store.OpenDir(OwnLogs)
 		release = func() { own.Close() }
 	}

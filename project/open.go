@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"decree/disk"
 )
@@ -44,7 +45,7 @@ type Project struct {
 	roots    []func() error // release the root's lock, and those on directories that became the root since
 	hasLock  bool           // this process has the lock
 	hasLease bool           // this process has a lease
-	heldUp   bool           // an act went on for longer than this process has waited for it last
+	heldUp   atomic.Bool    // an act went on for longer than this process has waited for it last
 	noConfig bool           // there was no config when it was opened
 }
 
