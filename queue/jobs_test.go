@@ -95,7 +95,17 @@ echo $text >of-$text
 		for _, m := range doing {
 			require.Equal(t, os.Getpid(), m.Holder.PID)
 		}
-		require.ErrorContains(t, refuseUnderWay(q.project(), "h", "b.md"), "b.md is being done")
+		require.ErrorContains(t, refuseUnderWay(q.project(), "h", "b.md"), "b.md is being done by process")
+		holders, gerr := filepath.Glob(filepath.Join(q.project().StorePath, "leases", "*", "holder.json"))
+		require.NoError(t, gerr)
+		require.Len(t, holders, 3)
+		for _, holder := range holders { // as while a lease is taken, or given back
+			require.NoError(t, os.Rename(holder, holder+".away"))
+			defer os.Rename(holder+".away", holder)
+		}
+		for _, m := range doing {
+			require.ErrorContains(t, refuseUnderWay(q.project(), "h", m.Name), m.Name+" is being done")
+		}
 		return err
 	}))
 	for range 3 {

@@ -23,9 +23,9 @@ import (
 
 // Doing is a message that is being done, and by which process.
 type Doing struct {
-	Name   string // that it has in the inbox now
-	begun  string // that it had as it began
-	Holder project.Holder
+	Name   string         // that it has in the inbox now
+	begun  string         // that it had as it began
+	Holder project.Holder // PID 0: the run is just beginning, or ending
 }
 
 // UnderWay are the messages that are being done now, by whatever process: those whose runs
@@ -49,18 +49,22 @@ func UnderWay(p *project.Site, host string) (list []Doing, err error) {
 		defer inbox.Close()
 	}
 	for _, u := range s.UnderWay {
-		by := project.Holder{}
+		by, working := project.Holder{}, false
 		for _, lock := range locks {
 			if lock.Working(host) && (lock.Run == "" || lock.Run == u.Record) {
-				by = lock
+				by, working = lock, true
 			}
 		}
 		for _, l := range leases {
-			if l.ID == u.Record {
+			if l.ID != u.Record {
+				continue
+			}
+			working = true
+			if l.Holder.PID != 0 { // else it is just being taken, or given back
 				by = l.Holder // whoever has the lock works beside it
 			}
 		}
-		if by.PID == 0 {
+		if !working {
 			continue
 		}
 		now := ""
@@ -81,9 +85,13 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 		return err
 	}
 	for _, m := range list {
-		if name == m.Name || name == m.begun {
-			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is being done by process %d", name, m.Holder.PID),
-				Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon needs the signal twice)", m.Holder.PID)}
+		switch by := m.Holder.PID; {
+		case name != m.Name && name != m.begun:
+		case by == 0:
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: name + " is being done", Advice: "wait for its end"}
+		default:
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is being done by process %d", name, by),
+				Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon needs the signal twice)", by)}
 		}
 	}
 	return nil
