@@ -81,17 +81,23 @@ func (c *Change) aged() bool {
 // was is what the path is known to have been when the run began.
 func (c *Change) was() (*tree.Entry, bool) { return c.w.known(c.l.seen, c.Path) }
 
-// known is what ChangeOptions.Known says that a path in s was when the run began. What a clone never had was not there, whatever came there since.
+// known is what ChangeOptions.Known says that a path in s was when the run began.
 func (w *walk) known(s *sight, path tree.Path) (was *tree.Entry, is bool) {
 	switch {
 	case w.base.setBack():
 		return nil, false
-	case w.cloned.neverHad(path, s.dir != nil):
+	case w.neverHad(s, path):
 		return nil, true
 	case w.Known == nil:
 		return nil, false
 	}
 	return w.Known(path)
+}
+
+// neverHad says whether it is known that a clone never had a path in s: nothing was there, whatever the ignore rules, and whatever came
+// there since.
+func (w *walk) neverHad(s *sight, path tree.Path) bool {
+	return !w.base.setBack() && w.cloned.neverHad(path, s.dir != nil)
 }
 
 // sameRules says whether the ignore rules for the path are those that the run began with.
@@ -741,19 +747,15 @@ func (w *walk) enterRules(l *level) error {
 	if err != nil {
 		return err
 	}
-	same, outer := l.own == l.rules, l.own
-	l.rules = l.rules.Enter(string(l.path), files...)
-	if l.own = l.rules; l.upper == nil {
-		return nil
-	}
-	own := make([]*ignorefile.File, len(ignoreNames))
+	own := slices.Clone(files)
 	for i, name := range ignoreNames {
 		if own[i], err = w.ownRules(l, name, files[i]); err != nil {
 			return err
 		}
-		same = same && own[i] == files[i]
 	}
-	if !same {
+	same, outer := l.own == l.rules && slices.Equal(own, files), l.own
+	l.rules = l.rules.Enter(string(l.path), files...)
+	if l.own = l.rules; !same {
 		l.own = outer.Enter(string(l.path), own...)
 	}
 	return nil
@@ -762,6 +764,9 @@ func (w *walk) enterRules(l *level) error {
 // ownRules is the ignore file of a name that is seen in the layer, where the root has file; nil: none is. One that the run has made
 // unusable ignores what the root's does.
 func (w *walk) ownRules(l *level, name string, file *ignorefile.File) (*ignorefile.File, error) {
+	if l.upper == nil {
+		return file, nil
+	}
 	in, err := look(l.upper, name)
 	switch {
 	case err != nil:

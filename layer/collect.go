@@ -143,6 +143,10 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 // was written since, and is as it was, has none all the same: the run may have seen what it
 // was in between.
 func (t *Touched) assume(c *Change) error {
+	if c.w.neverHad(c.l.seen, c.Path) {
+		t.Old = nil
+		return nil
+	}
 	t.NoBase = true
 	if ok, err := c.sameRules(); !ok || err != nil {
 		return err

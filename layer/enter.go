@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path"
 	"slices"
 
 	"decree/disk"
@@ -173,25 +174,22 @@ func (l *Layer) Hid(path tree.Path) bool {
 	return false
 }
 
-// Owns says whether the layer has something of its own at path, which may be an overlay's mark for a deletion.
-func (l *Layer) Owns(path tree.Path) bool {
-	if l.facts.Mechanism == Clone {
-		return !l.without(treeName, path)
-	}
-	return !l.without(upperName, path)
+// Own is what the layer itself has at a path, with its content stored; nil for nothing, for what marks a deletion, and for what is not
+// recorded.
+func (l *Layer) Own(w Writer, at tree.Path) (e *tree.Entry, err error) {
+	err = disk.InDir(l.dir, path.Join(l.top(), path.Dir(string(at))), func(dir disk.Dir) error {
+		in, err := dir.Stat(at.Name())
+		if err == nil && in.Kind != disk.Special {
+			e, err = read(w, dir, at.Name(), &in)
+		}
+		return err
+	})
+	return e, disk.UnlessMissingOrOther(err)
 }
 
-// Left says whether an overlay has nothing of its own at path, and had nothing when it was entered, so that who worked in it has seen there what
-// the root has, and left it.
-func (l *Layer) Left(path tree.Path) bool {
-	return l.again != nil && !l.again.had(path) && l.without(upperName, path)
-}
-
-// without says whether a directory of the layer is known to have nothing at path.
-func (l *Layer) without(dir string, path tree.Path) bool {
-	_, err := disk.StatPath(l.dir, dir+"/"+string(path))
-	return errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err)
-}
+// Had says whether an overlay, as it was entered, had something of its own at path, or hid what the root has there. Where it neither did nor does,
+// who worked in it has seen what the root has, and left it.
+func (l *Layer) Had(path tree.Path) bool { return l.again == nil || l.again.had(path) }
 
 // since is known, which says what the root had when the layer was entered, for the paths that the
 // command saw so.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -127,15 +128,6 @@ func (u *isolatedRun) layerHad(ctx context.Context) (map[tree.Path]*tree.Entry, 
 	return had, errors.Join(err, u.x.w.Flush())
 }
 
-// filesOf are the files that a layer has, until free is called.
-func filesOf(l *layer.Layer) (files *worktree.Tree, free func(), err error) {
-	top, err := l.Top()
-	if err != nil {
-		return nil, nil, err
-	}
-	return worktree.Open(top, worktree.Options{}), func() { _ = top.Close() }, nil
-}
-
 // layerGone says what can still be done with a draft whose layer is removed.
 func layerGone(rec *history.Record) *project.Error {
 	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("the layer of draft %s is gone, so nothing can work in it", draftName(rec)),
@@ -167,11 +159,12 @@ func (r *Recorder) tornIn(l *layer.Layer, rec *history.Record) (torn []tree.Path
 	if err != nil {
 		return nil, err
 	}
-	files, free, err := filesOf(l)
+	top, err := l.Top()
 	if err != nil {
 		return nil, err
 	}
-	defer free()
+	defer top.Close()
+	files := worktree.Open(top, worktree.Options{})
 	decides, err := l.Decides()
 	if err != nil {
 		return nil, err
@@ -299,7 +292,7 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	if err != nil {
 		return nil, err
 	}
-	if err := r.addUntold(l, found, before); err != nil {
+	if err := r.addUntold(x, l, found, before); err != nil {
 		return nil, err
 	}
 	earlier, recorded := map[tree.Path]tree.Change{}, map[tree.Path]bool{}
@@ -342,39 +335,39 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 }
 
 // addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, or the rules ignore by now
-// what it has, or it is a clone that has nothing.
-func (r *Recorder) addUntold(l *layer.Layer, found *layer.Collected, before []tree.Change) error {
-	files, free, err := filesOf(l)
-	if err != nil {
-		return err
-	}
-	defer free()
+// what it has, or it is a clone that has nothing. What cannot be read is told as that.
+func (r *Recorder) addUntold(x *writeSession, l *layer.Layer, found *layer.Collected, before []tree.Change) error {
 	told := map[tree.Path]bool{}
 	for _, t := range found.Touched {
 		told[t.Path] = true
 	}
-	unread := slices.Concat(found.Unread, found.Tally.Unread, found.Tally.Large)
+	decides, err := l.Decides()
+	if err != nil {
+		return err
+	}
+	unread := found.Unrecorded()
 	for _, c := range before {
-		if told[c.Path] {
+		inUnread := len(unread) > 0 && c.Path.Within(unread...)
+		if told[c.Path] || inUnread && decides(c.Path) {
 			continue
 		}
-		now, err := r.tree.Look(c.Path)
+		now := c.New
 		switch {
-		case l.Left(c.Path):
-			now, err = c.New, nil
-		case l.Owns(c.Path):
-			if now, err = files.Look(c.Path); errors.As(err, new(*worktree.SpecialError)) {
-				now, err = nil, nil // a deletion
+		case decides(c.Path):
+			now, err = l.Own(x.w, c.Path)
+		case l.Had(c.Path):
+			if now, err = r.tree.Look(c.Path); errors.As(err, new(*worktree.LinkError)) || errors.As(err, new(*worktree.SpecialError)) {
+				now, err = nil, nil
 			}
-			if now != nil && !tree.SameEntry(now, c.Old) {
-				now = c.New // which is stored, while what is ignored now is not
-			}
-		case l.Mechanism() == layer.Clone, errors.As(err, new(*worktree.LinkError)):
-			now, err = nil, nil
 		}
-		is := tree.SameEntry(now, c.New)
-		stored := now == nil || tree.SameEntry(now, c.Old)
-		if err == nil && (is || stored && (len(unread) == 0 || !c.Path.Within(unread...))) {
+		if errors.Is(err, fs.ErrPermission) {
+			found.Unread = append(found.Unread, c.Path)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !inUnread || tree.SameEntry(now, c.New) {
 			found.Touched = append(found.Touched, layer.Touched{Change: tree.Change{Path: c.Path, New: now}})
 		}
 	}
