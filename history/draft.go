@@ -35,7 +35,7 @@ type Draft struct {
 	// NoBase are the paths of which it is not known what they were when the run began.
 	NoBase []tree.Path `json:"no_base,omitempty"`
 	Git    int         `json:"git,omitempty"` // files of .git directories that the layer alone has
-	// Outdated are, by records of By, the paths that they published and that a command in the layer has changed since.
+	// Outdated are, by records that published a part of the draft, undone since or not, the paths of them that a command in the layer has changed since.
 	Outdated map[string][]tree.Path `json:"outdated,omitempty"`
 }
 

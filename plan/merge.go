@@ -94,6 +94,12 @@ func (t *transition) name(d Direction) string {
 // other follows from the diff.
 func (t *transition) sides(sec *Section, d Direction) (base, theirs []byte, err error) {
 	want, goal := t.ends(d)
+	if sec.stored {
+		if base, err = t.bytesOf(want); err == nil {
+			theirs, err = t.bytesOf(goal)
+		}
+		return base, theirs, err
+	}
 	if base, err = t.bytesOf(want); err == nil {
 		theirs, err = t.source.goalBytes(sec, d, contentOf(base))
 		return base, theirs, err

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"decree/patch"
 	"decree/tree"
 	"decree/worktree"
 )
@@ -125,6 +126,37 @@ func (o *overlay) load(items []Item) {
 		delete(o.index, it.Path)
 	}
 	o.items = items
+}
+
+// Bases are what the source's paths were.
+func (s *Source) Bases() map[tree.Path]*tree.Entry {
+	bases := map[tree.Path]*tree.Entry{}
+	for t := range s.transitions() {
+		bases[t.path] = t.old
+	}
+	return bases
+}
+
+// Rebase has the source take those of its paths that from names from the states there. The contents of both sides of these are read from Objects.
+func (s *Source) Rebase(from map[tree.Path]*tree.Entry) {
+	sections := make([]Section, 0, len(s.Sections))
+	for t := range s.transitions() {
+		old, is := from[t.path]
+		switch {
+		case !is:
+			sections = append(sections, t.sections...)
+			continue
+		case old != nil && t.new != nil && old.Type == t.new.Type:
+			sections = append(sections, Section{Path: t.path, Old: old, New: t.new, op: patch.OpModify, stored: true})
+			continue
+		case old != nil:
+			sections = append(sections, Section{Path: t.path, Old: old, op: patch.OpDelete, stored: true})
+		}
+		if t.new != nil {
+			sections = append(sections, Section{Path: t.path, New: t.new, op: patch.OpCreate, stored: true})
+		}
+	}
+	s.Sections = sections
 }
 
 // Only leaves in the source the paths that has says yes to.

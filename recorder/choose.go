@@ -53,10 +53,10 @@ func pathsIn(rec *history.Record, field string) (paths []tree.Path) {
 // begun says that the tree has at a path what the last of the records left that moved it in
 // part: what is left of that can go on from there.
 func (r *Reader) begun(d *history.Draft, ids []string) func(path tree.Path, now *tree.Entry) bool {
-	_, parts := r.broughtBy(d, ids)
+	brought := r.broughtBy(d, ids)
 	return func(path tree.Path, now *tree.Entry) bool {
-		left, is := parts[path]
-		return is && tree.SameEntry(left, now)
+		at := brought[path]
+		return at.part && tree.SameEntry(at.is, now)
 	}
 }
 

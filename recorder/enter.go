@@ -264,7 +264,7 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Lay
 	renewed.Draft, draft.Git = &draft, found.Tally.Git
 	changes, draft.NoBase = found.Changes()
 	renewed.Unrecorded = found.Unrecorded()
-	if draft.Outdated, err = r.outdated(&draft, before, changes); err != nil {
+	if draft.Outdated, err = r.outdated(was, before, changes); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := x.w.Flush(); err != nil { // the diff is written from it
@@ -301,10 +301,14 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		earlier[c.Path], recorded[c.Path] = c, true
 		noDir[c.Path] = !c.New.IsDir()
 	}
-	brought, _ := r.broughtBy(was.Draft, was.Draft.By)
-	goesOn := map[tree.Path]bool{} // from what was published, with the directories above
+	brought := r.broughtBy(was.Draft, was.Draft.By)
+	// What goes back to its base, or was published over edits, goes on from what was published, with the directories above; a publish knows the bases of the others (see goOn).
+	goesOn := map[tree.Path]bool{}
 	for _, t := range found.Touched {
-		for at := t.Path; at != "" && !goesOn[at] && brought[t.Path] && !tree.SameEntry(t.New, earlier[t.Path].New); at = at.Parent() {
+		c := earlier[t.Path]
+		b, is := brought[t.Path]
+		onTop := is && !tree.SameEntry(t.New, c.New) && (tree.SameEntry(t.New, c.Old) || !tree.SameEntry(b.was, c.Old))
+		for at := t.Path; at != "" && onTop && !goesOn[at]; at = at.Parent() {
 			goesOn[at] = true
 		}
 	}
@@ -313,8 +317,10 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		c, is := earlier[t.Path]
 		had, known := had[t.Path]
 		switch {
-		case is && brought[t.Path] && goesOn[t.Path]:
+		case is && brought.whole(t.Path) && goesOn[t.Path]:
 			t.Old, t.NoBase = c.New, false
+		case is && brought[t.Path].part && goesOn[t.Path]: // a part that was merged with edits is none to go on from
+			t.Old, t.NoBase = brought[t.Path].is, !tree.SameEntry(brought[t.Path].was, c.Old)
 		case is:
 			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
 		case known && had.IsFile() && !tree.SameEntry(had, t.New) && !r.store.Has(had.SHA256):
@@ -375,8 +381,9 @@ func (r *Recorder) addUntold(x *writeSession, l *layer.Layer, found *layer.Colle
 	return nil
 }
 
-// outdated are, for the records that have published a part of the draft, the paths of them that are other ones in the draft now: those are still to be published.
-func (r *Recorder) outdated(d *history.Draft, before, now []tree.Change) (map[string][]tree.Path, error) {
+// outdated are, for the records that have published a part of the draft, undone since or not, the paths of them that are other ones in the draft now: those
+// are still to be published.
+func (r *Recorder) outdated(draft *history.Record, before, now []tree.Change) (map[string][]tree.Path, error) {
 	is := map[tree.Path]tree.Change{}
 	for _, c := range now {
 		is[c.Path] = c
@@ -387,7 +394,11 @@ func (r *Recorder) outdated(d *history.Draft, before, now []tree.Change) (map[st
 		other[c.Path] = !there || !tree.SameEntry(n.New, c.New)
 	}
 	out := map[string][]tree.Path{}
-	for _, id := range d.By {
+	publishes, err := r.publishesOf(draft)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range publishes {
 		rec, err := r.history.Get(id)
 		if err != nil {
 			continue // it was removed
@@ -397,7 +408,7 @@ func (r *Recorder) outdated(d *history.Draft, before, now []tree.Change) (map[st
 			return nil, err
 		}
 		for _, c := range changes {
-			if other[c.Path] || slices.Contains(d.Outdated[id], c.Path) {
+			if other[c.Path] || slices.Contains(draft.Draft.Outdated[id], c.Path) {
 				out[id] = append(out[id], c.Path)
 			}
 		}

@@ -184,24 +184,29 @@ func (r *Reader) refuseWaiting(rec *history.Record) error {
 			tree.ShellWord(strings.TrimSuffix(name, messageEnd)), rec.ID)}
 }
 
-// WasPublished says whether the files of the draft rec have all been in the tree: records have published each of them, also ones that were
-// undone since, or it is there anyway. What its run did in .git does not count. What is older than rec is of another record that had its id before.
-func (r *Reader) WasPublished(rec *history.Record) (bool, error) {
-	var by []string
-	err := r.history.Newest(func(o *history.Record) bool {
+// publishesOf are the records that published a part of the draft rec, newest first, also those that were undone since.
+func (r *Reader) publishesOf(rec *history.Record) (by []string, err error) {
+	err = r.history.Newest(func(o *history.Record) bool {
 		if o.Reason == history.Publish && o.Parent == rec.ID {
 			by = append(by, o.ID)
 		}
 		return o.ID != rec.ID
 	})
+	return by, err
+}
+
+// WasPublished says whether the files of the draft rec have all been in the tree: records have published each of them, also ones that were
+// undone since, or it is there anyway. What its run did in .git does not count. What is older than rec is of another record that had its id before.
+func (r *Reader) WasPublished(rec *history.Record) (bool, error) {
+	by, err := r.publishesOf(rec)
 	if len(by) == 0 || err != nil {
 		return false, err
 	}
 	all, err := r.history.DiffChanges(rec)
-	brought, _ := r.broughtBy(rec.Draft, by)
+	brought := r.broughtBy(rec.Draft, by)
 	never := func(c tree.Change) bool {
 		has, err := r.tree.Look(c.Path)
-		return !brought[c.Path] && (err != nil || !tree.SameEntry(has, c.New))
+		return !brought.whole(c.Path) && (err != nil || !tree.SameEntry(has, c.New))
 	}
 	return err != nil || !slices.ContainsFunc(all, never), nil //nolint:nilerr // of what cannot be read nothing can be published any more
 }

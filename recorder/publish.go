@@ -237,7 +237,7 @@ func (b *publication) moveGit() error {
 // planPublish plans as an apply does, and refuses what is not as the run began with it.
 func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
 	rec := t.records[0]
-	p, err := r.planDraft(ctx, t, o)
+	p, lost, err := r.planDraft(ctx, t, o)
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -246,7 +246,7 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	}
 	if items := p.Conflicts(); len(items) > 0 {
 		r.nameLater(t, items)
-		return nil, &ConflictError{Verb: "publish", Subject: fmt.Sprintf("run %s began with", rec.ID), Items: items, Advice: publishAdvice(rec, o, items)}
+		return nil, &ConflictError{Verb: "publish", Subject: fmt.Sprintf("run %s began with", rec.ID), Items: items, Advice: publishAdvice(rec, o, items, lost)}
 	}
 	if err := r.choose(ctx, p, t, o.Choose); err != nil {
 		return nil, err
@@ -257,17 +257,20 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	return p, err
 }
 
-// planDraft is what a publish would do, with what stands in its way.
-func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
+// planDraft is what a publish would do, with what stands in its way; lost is goOn's.
+func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) (p *plan.Plan, lost map[tree.Path]string, err error) {
 	draft, src := t.records[0].Draft, t.sources[0]
 	// What is published already is left out, whatever became of it since, but where it is named.
-	brought, _ := r.broughtBy(draft, draft.By)
-	src.Only(func(path tree.Path) bool { return !brought[path] || slices.Contains(o.Paths, path) })
-	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{
+	brought := r.broughtBy(draft, draft.By)
+	src.Only(func(path tree.Path) bool { return !brought.whole(path) || slices.Contains(o.Paths, path) })
+	if lost, err = r.goOn(t.records[0], src); err != nil {
+		return nil, nil, err
+	}
+	p, err = plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{
 		Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(draft, draft.By),
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range p.Items {
 		it := &p.Items[i]
@@ -277,19 +280,61 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 			}
 			continue
 		}
-		if it.Verdict == plan.Done || !baseless(draft.NoBase, it.Path) {
-			continue
-		}
-		if it.Verdict = plan.Forced; !o.Force {
-			it.Verdict, it.Reason = plan.Edited, "changed while the run worked"
+		why := lost[it.Path]
+		switch {
+		case it.Verdict == plan.Done, why == "", o.Force && it.Verdict == plan.Edited: // the last in spite of the force
+		case o.Force:
+			it.Verdict = plan.Forced
+		default:
+			it.Verdict, it.Reason = plan.Edited, why
 		}
 	}
-	return p, nil
+	return p, lost, nil
+}
+
+// goOn has the source of a draft begin, where a command in the layer has changed what a record had published, with what that has brought; the paths
+// that lost names have no base to compare the tree with, and its texts say why.
+func (r *Reader) goOn(rec *history.Record, src *plan.Source) (lost map[tree.Path]string, err error) {
+	lost = map[tree.Path]string{}
+	for _, path := range rec.Draft.NoBase {
+		lost[path] = "changed while the run worked"
+	}
+	if len(rec.Draft.Outdated) == 0 {
+		return lost, nil
+	}
+	publishes, err := r.publishesOf(rec)
+	if err != nil {
+		return nil, err
+	}
+	bases, moved := src.Bases(), map[tree.Path]*tree.Entry{}
+	for _, id := range slices.Backward(publishes) {
+		by, err := r.history.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := r.history.DiffChanges(by)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range changes {
+			base, is := bases[c.Path]
+			onIt := tree.SameEntry(base, c.Old)
+			switch {
+			case !is || !slices.Contains(rec.Draft.Outdated[id], c.Path):
+			case !slices.Contains(rec.Draft.By, id) && !onIt:
+				lost[c.Path] = "the draft goes on from what " + id + " brought, which was taken back"
+			case slices.Contains(rec.Draft.By, id) && onIt:
+				bases[c.Path], moved[c.Path] = c.New, c.New
+			}
+		}
+	}
+	src.Rebase(moved)
+	return lost, nil
 }
 
 func baseless(noBase []tree.Path, path tree.Path) bool { return slices.Contains(noBase, path) }
 
-func publishAdvice(rec *history.Record, o PublishOptions, items []plan.Item) string {
+func publishAdvice(rec *history.Record, o PublishOptions, items []plan.Item, lost map[tree.Path]string) string {
 	if o.Force {
 		return inTheWay(items)
 	}
@@ -297,7 +342,7 @@ func publishAdvice(rec *history.Record, o PublishOptions, items []plan.Item) str
 	switch {
 	case o.Merge != plan.Off:
 		return next
-	case slices.ContainsFunc(items, func(it plan.Item) bool { return baseless(rec.Draft.NoBase, it.Path) }):
+	case slices.ContainsFunc(items, func(it plan.Item) bool { return lost[it.Path] != "" }):
 		return look + "; " + next // there is nothing to merge with
 	}
 	return fmt.Sprintf("%s, or keep them: 'decree publish --merge %s'", look, rec.ID)
@@ -326,7 +371,7 @@ func (b *publication) confirm(o PublishOptions) error {
 // publish covers that was not published before and is not in the tree anyway.
 func (r *Recorder) draftAfterPublish(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) *history.Draft {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
-	brought, _ := r.broughtBy(rec.Draft, rec.Draft.By)
+	brought := r.broughtBy(rec.Draft, rec.Draft.By)
 	stays := map[tree.Path]bool{}
 	for _, path := range p.Passed {
 		stays[path] = true
@@ -338,7 +383,7 @@ func (r *Recorder) draftAfterPublish(rec *history.Record, src *plan.Source, o Pu
 	}
 	last := map[tree.Path]*tree.Entry{} // of two sections of one path the second says what it becomes
 	for _, s := range src.Sections {
-		if (stays[s.Path] || !o.covers(s.Path)) && !brought[s.Path] {
+		if (stays[s.Path] || !o.covers(s.Path)) && !brought.whole(s.Path) {
 			last[s.Path] = s.New
 		}
 	}
@@ -521,9 +566,9 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	if len(by) == 0 {
 		return history.DraftWaiting
 	}
-	brought, _ := r.broughtBy(draft.Draft, by)
+	brought := r.broughtBy(draft.Draft, by)
 	all, err := r.history.DiffChanges(draft)
-	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought[c.Path] }) {
+	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought.whole(c.Path) }) {
 		return history.DraftPartly
 	}
 	if r.gitStays(draft) || r.decreeStays(draft) || r.unrenewed(draft) {
@@ -544,10 +589,24 @@ func (r *Recorder) decreeStays(draft *history.Record) bool {
 	return err != nil || l != nil
 }
 
-// broughtBy are the paths of a draft that records published, and those that the last of them published a
-// part of, as it left them. A record that cannot be read published none.
-func (r *Reader) broughtBy(d *history.Draft, ids []string) (whole map[tree.Path]bool, parts map[tree.Path]*tree.Entry) {
-	whole, parts = map[tree.Path]bool{}, map[tree.Path]*tree.Entry{}
+// A broughtPath is what records did, one after the other, with a path of a draft.
+type broughtPath struct {
+	was, is *tree.Entry // before the first of those that brought it in part, and after the last
+	part    bool        // the last has brought a part of it
+}
+
+type broughtPaths map[tree.Path]broughtPath
+
+// whole says whether the path was brought, and not in part.
+func (b broughtPaths) whole(path tree.Path) bool {
+	at, is := b[path]
+	return is && !at.part
+}
+
+// broughtBy are the paths of a draft that records published, but for those that a command in its layer has changed since. A record that cannot
+// be read published none. Without a draft they are those that the records have moved.
+func (r *Reader) broughtBy(d *history.Draft, ids []string) broughtPaths {
+	out := broughtPaths{}
 	for _, id := range ids {
 		rec, err := r.history.Get(id)
 		if err != nil {
@@ -562,15 +621,14 @@ func (r *Reader) broughtBy(d *history.Draft, ids []string) (whole map[tree.Path]
 			if d != nil && slices.Contains(d.Outdated[id], c.Path) {
 				continue
 			}
-			if slices.Contains(inPart, c.Path) {
-				parts[c.Path] = c.New
-				continue
+			at := broughtPath{was: c.Old, is: c.New, part: slices.Contains(inPart, c.Path)}
+			if before := out[c.Path]; before.part && tree.SameEntry(before.is, c.Old) {
+				at.was = before.was
 			}
-			whole[c.Path] = true
-			delete(parts, c.Path)
+			out[c.Path] = at
 		}
 	}
-	return whole, parts
+	return out
 }
 
 // applied is the publish that an apply of one draft is; false where it is of other records, or

@@ -49,7 +49,7 @@ func (r *Reader) conflictsOf(ctx context.Context, rec *history.Record) ([]plan.I
 		return nil, err
 	}
 	t.sources = []*plan.Source{src}
-	p, err := r.planDraft(ctx, t, PublishOptions{})
+	p, _, err := r.planDraft(ctx, t, PublishOptions{})
 	if err != nil {
 		return nil, err
 	}
