@@ -185,13 +185,13 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			return sentMessage{}, err
 		}
 	}
-	box, _ := queue.FindOutbox(rec, s.env.get("DECREE_OUTBOX"))
-	to, drop := inboxOf(p)
-	if box != nil {
-		to, drop = box.Path(), box.Drop
-	}
-	stays := p.InLayer && box == nil
 	for {
+		box, _ := queue.FindOutbox(rec, s.env.get("DECREE_OUTBOX"))
+		to, drop := inboxOf(p)
+		if box != nil {
+			to, drop = box.Path(), box.Drop
+		}
+		stays := p.InLayer && box == nil
 		chain, err := queue.NewChain(rec)
 		if err != nil {
 			return sentMessage{}, err
@@ -216,8 +216,6 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			}
 			if late {
 				queue.ReturnChain(p, chain)
-				box = nil
-				to, drop = inboxOf(p)
 				continue
 			}
 		}

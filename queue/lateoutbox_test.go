@@ -35,7 +35,7 @@ func TestLateForTheOutbox(t *testing.T) {
 		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 			require.NoError(t, (&Outbox{rec: q.o.Recorder, id: inner}).Drop("inner.md", []byte(text+"\n")))
 			if text == "in that moment" {
-				return (&Outbox{rec: q.o.Recorder, id: ended}).take(inner)
+				return (&Outbox{rec: q.o.Recorder, id: ended}).take(inner, []string{"inner.md"})
 			}
 			return PassOn(q.o.Recorder, inner, filepath.Join(b.root, ".decree/runs", ended, "outbox"))
 		}))

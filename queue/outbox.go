@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -27,22 +28,59 @@ type Outbox struct {
 	apart    bool // the command sees the tree in a clone, and the outbox at another place
 }
 
-// FindOutbox is the outbox at path. It is nil where that belongs to no run of rec's tree that
-// is under way; ours says whether it belongs to one of that tree, under way or over.
+// FindOutbox is the outbox to which belongs what a command sends that has the one at path: that, or where its run is over, that of the nearest run
+// around it that is under way. It is nil where there is none, or path belongs to no run of rec's tree; ours says whether it belongs to one.
 func FindOutbox(rec *recorder.Recorder, path string) (box *Outbox, ours bool) {
+	if box = outboxAt(rec, path); box == nil {
+		return nil, false
+	}
+	box, _ = box.nearest()
+	return box, true
+}
+
+// outboxAt is the outbox at path; nil where that belongs to no run of rec's tree.
+func outboxAt(rec *recorder.Recorder, path string) *Outbox {
 	p, run := rec.Project(), filepath.Dir(path)
 	b := &Outbox{rec: rec, id: filepath.Base(run), path: path}
 	if !history.IsID(b.id) || filepath.Base(path) != outboxName {
-		return nil, false
+		return nil
 	}
 	b.apart = p.InLayer && isCloneOf(p.Root, b.id)
 	if !b.apart && run != filepath.Join(p.Root, ".decree", "runs", b.id) {
-		return nil, false
+		return nil
 	}
-	if _, err := rec.History().Opened(b.id); err != nil && !p.InLayer { // a layer shows nobody but its own run
-		return nil, true
+	return b
+}
+
+// nearest is the outbox itself, or that of the nearest run around its run that is under way; nil where all are over. well says that none of those that
+// are over has failed, as far as that is still known.
+func (b *Outbox) nearest() (open *Outbox, well bool) {
+	well = true
+	for {
+		if b.underWay() {
+			return b, well
+		}
+		run, err := b.rec.History().Get(b.id)
+		if err != nil {
+			return nil, well
+		}
+		well = well && run.Status == history.StatusSucceeded
+		p := b.rec.Project()
+		around := cmp.Or(run.Inside, p.Layer) // the store of a layer does not have the layer's own run
+		if around == "" {
+			return nil, well
+		}
+		b = &Outbox{rec: b.rec, id: around, path: filepath.Join(p.Root, ".decree", "runs", around, outboxName)}
 	}
-	return b, true
+}
+
+// underWay says whether its run is: of a layer's own, that is so for whoever is in the layer.
+func (b *Outbox) underWay() bool {
+	if b.apart || b.id == b.rec.Project().Layer {
+		return true
+	}
+	_, err := b.rec.History().Opened(b.id)
+	return err == nil
 }
 
 // isCloneOf says whether root is the clone in which the command of the run id works. That of its
@@ -65,18 +103,9 @@ func (b *Outbox) Drop(name string, data []byte) error {
 	return project.DropInto(dir, name, data)
 }
 
-// isOver says whether its run has ended by now: what was put into it may have come too late. In a layer that is not seen.
-func (b *Outbox) isOver() bool {
-	if b.rec.Project().InLayer {
-		return false
-	}
-	_, err := b.rec.History().Opened(b.id)
-	return err != nil
-}
-
 // TakeBack takes a message out of it again that came too late: its run has ended, and nothing has passed it on. taken: that is so.
 func (b *Outbox) TakeBack(name string) (taken bool, err error) {
-	if !b.isOver() {
+	if b.underWay() {
 		return false, nil
 	}
 	dir, err := b.open()
@@ -102,46 +131,45 @@ func (b *Outbox) open() (disk.Dir, error) {
 	return p.OwnDir(run, outboxName)
 }
 
-// PassOn passes on what lies in the outbox of the run id, which has succeeded: to the outbox at path, in whose run it was made, or
-// to the inbox where that has ended by then, and well. To the outbox of another tree it passes on nothing.
+// PassOn passes on what lies in the outbox of the run id, which has succeeded: to the outbox at path, in whose run it was made, where that is over to
+// that of the nearest run around it that is under way, and to the inbox where none is. Where one of those that are over has failed, and to the outbox of
+// another tree, it passes on nothing.
 func PassOn(rec *recorder.Recorder, id, path string) error {
-	box, ours := FindOutbox(rec, path)
-	switch {
-	case box != nil:
-		return box.take(id)
-	case !ours || !endedWell(rec, filepath.Base(filepath.Dir(path))):
+	around := outboxAt(rec, path)
+	if around == nil {
 		return nil
 	}
 	names, err := sentFrom(rec, id)
-	if len(names) == 0 || err != nil {
-		return err
-	}
-	from, err := openOutbox(rec, id)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	return toInbox(rec, from, names)
+	return around.take(id, names)
 }
 
-// take is PassOn to an outbox whose run may end meanwhile.
-func (b *Outbox) take(id string) error {
-	names, err := b.takeFrom(id)
-	if err != nil || len(names) == 0 || !b.isOver() || !endedWell(b.rec, b.id) {
-		return err
+// take is PassOn of some messages. The run that they are passed on to may end meanwhile.
+func (b *Outbox) take(id string, names []string) error {
+	for len(names) > 0 {
+		open, well := b.nearest()
+		if !well {
+			return nil
+		}
+		from, err := openOutbox(b.rec, id)
+		if err != nil {
+			return err
+		}
+		if open == nil {
+			err = toInbox(b.rec, from, names)
+			from.Close()
+			return err
+		}
+		names, err = open.takeFrom(from, names)
+		from.Close()
+		if err != nil || open.underWay() {
+			return err
+		}
+		b, id = open, open.id
 	}
-	late, err := b.open()
-	if err != nil {
-		return err
-	}
-	defer late.Close()
-	return toInbox(b.rec, late, names)
-}
-
-// endedWell says whether the run id, which is over, has not failed, as far as that is still known: a routine that fails sends nothing.
-func endedWell(rec *recorder.Recorder, id string) bool {
-	outer, err := rec.History().Get(id)
-	return err != nil || outer.Status == history.StatusSucceeded
+	return nil
 }
 
 // toInbox moves messages from an outbox to the inbox. What is gone was passed on, as by the queue, which may take the same ones: a rename has one of the two win.
@@ -151,7 +179,7 @@ func toInbox(rec *recorder.Recorder, from disk.Dir, names []string) (err error) 
 			err = errors.Join(err, failed)
 		}
 	}
-	return err
+	return errors.Join(err, from.Sync())
 }
 
 // bringIn moves a file into the inbox under its name, or else the first free one like it, as an act: a run whose command deletes the inbox
@@ -181,7 +209,10 @@ func bringIn(p *project.Project, from disk.Dir, name string) error {
 		if err := note(project.Act{Path: []byte(project.InboxDir + "/" + as), New: true, Mode: info.Mode, Ino: info.Ino, Data: data}); err != nil {
 			return err
 		}
-		return moveOrCopy(from, name, inbox, as)
+		if err := moveOrCopy(from, name, inbox, as); err != nil {
+			return err
+		}
+		return inbox.Sync()
 	}
 	for {
 		if err := p.Act(try); !isExist(err) { // else somebody else took the name
@@ -196,30 +227,24 @@ func sentFrom(rec *recorder.Recorder, id string) ([]string, error) {
 	return slices.DeleteFunc(unsent, func(name string) bool { return strings.Contains(name, "/") }), err // that was put into the inbox of a layer, and never sent
 }
 
-// takeFrom moves what was sent in the run id to the outbox; names are those that the messages have there.
-func (b *Outbox) takeFrom(id string) (names []string, err error) {
-	sent, err := sentFrom(b.rec, id)
-	if len(sent) == 0 || err != nil {
-		return nil, err
-	}
-	from, err := openOutbox(b.rec, id)
-	if err != nil {
-		return nil, err
-	}
-	defer from.Close()
+// takeFrom moves messages from another outbox; as are the names that they have here. What is gone was passed on.
+func (b *Outbox) takeFrom(from disk.Dir, names []string) (as []string, err error) {
 	to, err := b.open()
 	if err != nil {
 		return nil, err
 	}
 	defer to.Close()
-	for _, name := range sent {
-		as, err := moveToFreeName(from, name, to, name)
-		if err != nil {
-			return names, err
+	for _, name := range names {
+		is, err := moveToFreeName(from, name, to, name)
+		if isMissing(err) {
+			continue
 		}
-		names = append(names, as)
+		if err != nil {
+			return as, err
+		}
+		as = append(as, is)
 	}
-	return names, errors.Join(to.Sync(), from.Sync())
+	return as, errors.Join(to.Sync(), from.Sync())
 }
 
 // passOnInner brings what runs inside the run rec have sent into its outbox, where their process died
@@ -237,11 +262,26 @@ func passOnInner(rec *recorder.Recorder, of *history.Record) error {
 			continue
 		}
 		good = append(good, part.ID)
-		if _, err := box.takeFrom(part.ID); err != nil {
+		if err := box.takeAll(part.ID); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// takeAll moves what was sent in the run id to the outbox.
+func (b *Outbox) takeAll(id string) error {
+	names, err := sentFrom(b.rec, id)
+	if len(names) == 0 || err != nil {
+		return err
+	}
+	from, err := openOutbox(b.rec, id)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	_, err = b.takeFrom(from, names)
+	return err
 }
 
 // Unsent are the messages in the outbox of the run id, in natural order, and what else of a

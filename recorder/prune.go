@@ -360,10 +360,10 @@ func (r *Reader) BegunInTree() (names []string, err error) {
 
 const maxQueueFile = 4 << 20
 
-// keepsMessages says whether messages lie in the outbox of a run that did not succeed.
+// keepsMessages says whether messages lie in the outbox of a run that did not succeed, or that could not pass them on to the run around it.
 // They are in no other place: a person may still want them.
 func (r *Reader) keepsMessages(rec *history.Record) (bool, error) {
-	if rec.Reason != history.Run || rec.Status == history.StatusSucceeded {
+	if rec.Reason != history.Run || rec.Status == history.StatusSucceeded && rec.Inside == "" {
 		return false, nil
 	}
 	run, err := r.history.OpenRun(rec.ID)
