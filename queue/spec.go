@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -231,25 +232,40 @@ func (q *job) tellEditedSpec() {
 	q.note("%s was edited while it was done, and counts as processed; to have it done as it is now, take its line out of %s while no message is done in place", tree.Quote(spec), tree.Quote(path.Join(q.specDir(), processedFile)))
 }
 
-// listedNow are the names that the list has now; none where it cannot be read.
-func (q *job) listedNow() (names []string, err error) {
+// listedNow are the names that the list has now, with the texts of those that are there, where the list is ignored; none where it cannot be read.
+func (q *job) listedNow() (specs []doneSpec, err error) {
 	dir, err := q.openSpecs()
-	if err == nil {
-		defer dir.Close()
-		names, err = processed(dir)
-	}
 	if err != nil {
 		return nil, unlessNoFile(err)
 	}
-	return names, nil
+	defer dir.Close()
+	names, err := processed(dir)
+	if len(names) == 0 || err != nil {
+		return nil, unlessNoFile(err)
+	}
+	answers, err := q.rec.Ignored(context.Background(), []tree.Path{q.listPath()})
+	if err != nil || !answers[0].Ignored {
+		return nil, err
+	}
+	for _, name := range names {
+		spec := doneSpec{Spec: name}
+		if text, err := project.ReadFile(dir, name, message.MaxSize); err == nil && strings.HasSuffix(name, specEnd) {
+			spec.SHA256 = tree.Sum(text)
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
 }
+
+// listPath is the path of the list of specs that are done.
+func (q *job) listPath() tree.Path { return tree.Path(path.Join(q.specDir(), processedFile)) }
 
 // namedBefore are the names that a list of specs had before a record, where it is not the same by now. Of one that is ignored
 // the queue has noted them itself.
 func (q *job) namedBefore(rec *history.Record, list tree.Path) ([]string, error) {
 	was, err := q.entryBefore(rec, list)
 	if was == nil && err == nil {
-		return q.u.Listed, nil
+		return specNames(q.u.Listed), nil
 	}
 	if err != nil || !was.IsFile() || was.Size > maxProcessed {
 		return nil, err
@@ -264,6 +280,13 @@ func (q *job) namedBefore(rec *history.Record, list tree.Path) ([]string, error)
 	defer f.Close()
 	data, err := io.ReadAll(f)
 	return namesIn(data), err
+}
+
+func specNames(specs []doneSpec) (names []string) {
+	for _, spec := range specs {
+		names = append(names, spec.Spec)
+	}
+	return names
 }
 
 // entryBefore is what a path was before a record; nil: nothing.

@@ -73,8 +73,9 @@ type underWay struct {
 	// Beside are the messages that came since, and began beside its isolated run, at most maxBefore, the last
 	// ones. Its layer may show them, and has those that its routine touches as if that had written them.
 	Beside []begunBeside `json:"beside,omitempty"`
-	// Listed are the names that the list of specs had when its run in place began; the record has none of a list that is ignored.
-	Listed []string `json:"listed,omitempty"`
+	// Listed are the names that a list of specs that is ignored had when its run in place began, with the texts under them: the record has
+	// neither.
+	Listed []doneSpec `json:"listed_specs,omitempty"`
 }
 
 // begunBeside is a message as it was when it began beside another one, before it was completed.
@@ -198,18 +199,25 @@ func (s *state) eachName(f func(string) string) {
 		for n := range c.Beside {
 			c.Beside[n].Name = f(c.Beside[n].Name)
 		}
-		s.UnderWay[i], lists = &c, append(lists, &c.Before, &c.Listed)
+		c.Listed = eachSpec(u.Listed, f)
+		s.UnderWay[i], lists = &c, append(lists, &c.Before)
 	}
-	s.Unmarked = slices.Clone(s.Unmarked)
-	for i := range s.Unmarked {
-		s.Unmarked[i].Spec = f(s.Unmarked[i].Spec)
-	}
+	s.Unmarked = eachSpec(s.Unmarked, f)
 	for _, list := range lists {
 		*list = slices.Clone(*list)
 		for i, name := range *list {
 			(*list)[i] = f(name)
 		}
 	}
+}
+
+// eachSpec puts each name of specs through f.
+func eachSpec(specs []doneSpec, f func(string) string) []doneSpec {
+	specs = slices.Clone(specs)
+	for i := range specs {
+		specs[i].Spec = f(specs[i].Spec)
+	}
+	return specs
 }
 
 func (s *state) write(store disk.Dir) error {

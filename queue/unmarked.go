@@ -128,7 +128,7 @@ func (q *job) isBack(spec doneSpec) (is bool, err error) {
 // to its end: after a routine that takes the tree back to what git has (`git stash -u`, `git clean`, another branch), all specs would be
 // done once more. A list from whose midst something was taken is as somebody wants it.
 func (q *job) keepMarks(rec *history.Record) error {
-	list := tree.Path(path.Join(q.specDir(), processedFile))
+	list := q.listPath()
 	before, err := q.namedBefore(rec, list)
 	if err != nil {
 		q.note("%s: what its run has changed in %s cannot be read: %v; specs that it does not name any more are done again", tree.Quote(q.u.Name), list, err)
@@ -180,11 +180,20 @@ func (q *job) keepAway(rec *history.Record, before []string) error {
 	if err != nil {
 		q.note("%s: what its run has changed in %s cannot be read: %v; specs of it that come back may be done again", tree.Quote(q.u.Name), tree.Quote(q.specDir()), err)
 	}
+	texts := map[tree.Path]tree.Hash{}
+	for _, spec := range q.u.Listed {
+		texts[tree.Path(path.Join(q.specDir(), spec.Spec))] = spec.SHA256
+	}
+	for spec, was := range was {
+		if was.IsFile() {
+			texts[spec] = was.SHA256
+		}
+	}
 	var kept []string
 	var specs []doneSpec
 	for _, spec := range paths {
-		if was := was[spec]; was.IsFile() {
-			kept, specs = append(kept, tree.Quote(spec.Name())), append(specs, doneSpec{Spec: string(spec), SHA256: was.SHA256})
+		if text := texts[spec]; !text.IsZero() {
+			kept, specs = append(kept, tree.Quote(spec.Name())), append(specs, doneSpec{Spec: string(spec), SHA256: text})
 		}
 	}
 	if len(kept) == 0 {
