@@ -537,7 +537,7 @@ func (q *job) runOptions(d *dirs, m *message.Message, found *message.Found) reco
 		ID: q.u.Record, Dir: q.project().Root, Description: describe(m), Outbox: true,
 		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
 		Attempts: most, Spent: q.u.Spent, Earlier: q.earlier(),
-		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.signals, Ending: q.ending, Yes: q.o.Yes,
+		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.signals, Ending: q.ending, Yes: q.o.Yes, Unread: true,
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.commandFor(m, found, p) },
 		Attempt: func(n int) error {
 			if err := q.reread(); err != nil {

@@ -91,7 +91,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 	res, err := u.executeThere(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.dir(), Env: u.environment(n), Overlay: u.mount, Fence: u.fence(),
 		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
-		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(), Apart: u.o.Apart,
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(), Apart: u.o.Apart, Unread: u.o.Unread,
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {

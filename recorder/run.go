@@ -38,6 +38,7 @@ type RunOptions struct {
 	NoNet                 bool // a network of its own, of a loopback alone
 	Signals               <-chan os.Signal
 	Ending                func() *Interrupted  // the signal that asked decree to end after this run; nil: none did, or nobody asks
+	Unread                bool                 // see runner.Command
 	Apart                 bool                 // the command has no terminal, and others may run beside it; see runner.Command
 	Confirm               func(PutBack) Answer // asked when a pseudo-terminal was in use; nil: yes
 
@@ -717,7 +718,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 func (u *run) command(n int) runner.Command {
 	return runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
-		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root, Apart: u.o.Apart,
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root, Apart: u.o.Apart, Unread: u.o.Unread,
 		Fence: u.fenceFor(u.r.project.Root),
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)

@@ -38,6 +38,10 @@ type Command struct {
 	// and several Runs may go on at once.
 	Apart bool
 
+	// Unread: the command goes on where nobody reads any more what decree passes on of what it prints, as its log alone has it then.
+	// Else its next write fails with a broken pipe, as without decree.
+	Unread bool
+
 	// Log receives stdout and stderr in the order they came. Writes are never
 	// concurrent, and there are none after Run has returned.
 	Log io.Writer

@@ -57,7 +57,7 @@ type copier struct {
 	from *os.File // a pipe's reading end or a pseudo-terminal's master, with deadlines
 	to   *os.File // nil: the log alone
 	log  *tee
-	tty  bool // from is a pseudo-terminal
+	keep bool // it goes on where nobody reads any more what it passes on
 	busy atomic.Bool
 
 	done   chan struct{}
@@ -140,8 +140,8 @@ func (c *copier) pass(b []byte) bool {
 	if !gone && c.failed == nil {
 		c.failed = err
 	}
-	if c.tty || !gone {
-		// The terminal has gone, or a disk is full. Whether the first ends the command is for SIGHUP to say, and the second
+	if c.keep || !gone {
+		// A terminal has gone, or a disk is full. Whether the first ends the command is for SIGHUP to say, and the second
 		// is no reason to end it; what it still writes is logged.
 		c.to = nil
 		return true

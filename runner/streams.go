@@ -28,13 +28,14 @@ type streams struct {
 	outer         *os.File  // the terminal that the pseudo-terminal stands for
 	session       bool      // the pseudo-terminal is the controlling one
 	apart         bool      // the command has a session without a terminal
+	unread        bool      // see Command.Unread
 	keys          *terminal // where its keys come from; nil: no keys
 	noPTY         error
 }
 
 // connect makes the streams for c. With an error nothing is left open.
 func connect(c Command) (*streams, error) {
-	s := &streams{own: [3]*os.File{c.Stdin, c.Stdout, c.Stderr}, log: &tee{log: c.Log}, apart: c.Apart, copied: make(chan struct{})}
+	s := &streams{own: [3]*os.File{c.Stdin, c.Stdout, c.Stderr}, log: &tee{log: c.Log}, apart: c.Apart, unread: c.Unread, copied: make(chan struct{})}
 	for i, f := range s.own {
 		s.tty[i] = isTerminal(f)
 	}
@@ -100,7 +101,7 @@ func (s *streams) attach() error {
 			s.child[i] = w
 			s.given = append(s.given, w)
 			s.held = append(s.held, heldLink(r))
-			s.copyFrom(r, s.own[i], false)
+			s.copyFrom(r, s.own[i], s.unread)
 		}
 	}
 	return nil
@@ -136,8 +137,8 @@ func (s *streams) attachInput() error {
 	return err
 }
 
-func (s *streams) copyFrom(from, to *os.File, tty bool) {
-	s.copiers = append(s.copiers, &copier{from: from, to: to, log: s.log, tty: tty, done: make(chan struct{})})
+func (s *streams) copyFrom(from, to *os.File, keep bool) {
+	s.copiers = append(s.copiers, &copier{from: from, to: to, log: s.log, keep: keep, done: make(chan struct{})})
 }
 
 // procAttr is how the command is to be started. With front it is the foreground
