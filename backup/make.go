@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,8 +38,18 @@ type Options struct {
 	// Extra adds files to the generation, plugins' under "plugins/<name>/", and returns the names of
 	// the plugins that succeeded. It is called under the project's lock; nil: there are none.
 	Extra func(put func(name string, r io.Reader, size int64) error) (plugins []string, err error)
+	// Queue tells what the project's queue remembers; nil: nothing is asked.
+	Queue Queue
 	held  *heldLock // from one operation on a place to the next; nil: each takes a lock of its own
 	under bool      // the project's lock is held, beside which nobody is waited for
+}
+
+// Queue is what a backup needs of the project's queue. DoneSpecs is what it remembers of specs that are done, in its own form;
+// RestoredState is its state file after a restore of a generation that has these: with what the project itself remembers of them, but where
+// the generation is another project's.
+type Queue interface {
+	DoneSpecs(store disk.Dir) (json.RawMessage, error)
+	RestoredState(store disk.Dir, specs json.RawMessage, another bool) ([]byte, error)
 }
 
 // Made is what a backup has made.
@@ -55,17 +66,18 @@ type Made struct {
 
 // making is a backup under way.
 type making struct {
-	o        Options
-	place    *Place
-	snapshot *recorder.Snapshot
-	files    map[FileName]File
-	plugins  []string
-	underWay []string // messages: see Manifest.UnderWay
-	known    *contents
-	unsound  []string // what the newest proof has found damaged
-	m        *Manifest
-	sent     int64
-	unmarked error // the generation counts, and the marker does not say so
+	o         Options
+	place     *Place
+	snapshot  *recorder.Snapshot
+	files     map[FileName]File
+	plugins   []string
+	underWay  []string // messages: see Manifest.UnderWay
+	doneSpecs json.RawMessage
+	known     *contents
+	unsound   []string // what the newest proof has found damaged
+	m         *Manifest
+	sent      int64
+	unmarked  error // the generation counts, and the marker does not say so
 }
 
 // generate makes a generation. Until it is acknowledged the one before is whole. An error that comes with a result is about what follows that.
@@ -140,6 +152,12 @@ func (mk *making) observe(ctx context.Context) (err error) {
 		if err := g.all(p, h); err != nil {
 			return err
 		}
+		if mk.o.Queue != nil {
+			var err error
+			if mk.doneSpecs, err = mk.o.Queue.DoneSpecs(p.Store); err != nil {
+				return err
+			}
+		}
 		begun, err := mk.o.Recorder.BegunInTree()
 		if err != nil {
 			return err
@@ -202,7 +220,7 @@ func (mk *making) describe(ctx context.Context) (err error) {
 		maps.Copy(mk.m.Condemned, prev.Condemned)
 		mk.m.Going = slices.Clone(prev.Going)
 	}
-	mk.m.UnderWay = mk.underWay
+	mk.m.UnderWay, mk.m.DoneSpecs = mk.underWay, mk.doneSpecs
 	mk.m.Held, _ = p.Held() // one that cannot be read holds back too
 	if err := mk.recordFiles(); err != nil {
 		return err

@@ -125,7 +125,20 @@ func (b *restoring) build(ctx context.Context, src *Source, s *project.Swap) (na
 	if names, err = b.decree(s.Decree); err == nil && b.out.Held != nil {
 		err = project.Hold(s.Store, *b.out.Held)
 	}
+	if err == nil && b.o.Queue != nil {
+		err = b.queue(s.Store)
+	}
 	return names, err
+}
+
+// queue writes the queue's state: which specs are done.
+func (b *restoring) queue(to disk.Dir) error {
+	p := b.o.Recorder.Project()
+	data, err := b.o.Queue.RestoredState(p.Store, b.staged.Manifest.DoneSpecs, b.staged.Manifest.Project != p.ID)
+	if err != nil || data == nil {
+		return err
+	}
+	return project.ReplaceFile(to, project.QueueFile, data, project.PrivateFile, true)
 }
 
 // decree writes what people have in .decree, durably, and returns the names that are replaced.

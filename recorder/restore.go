@@ -225,8 +225,7 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 	var inTheWay []plan.Item
 	var lastFile tree.Path // the last path at which a file must take the place of a directory
 	for _, c := range changes {
-		above := c.Old.IsDir() && c.New == nil && slices.ContainsFunc(o.Paths, func(p tree.Path) bool { return p.Below(c.Path) })
-		if !c.Path.Within(o.Paths...) && !above { // a directory that is made for a path is made as it was
+		if !c.Path.Within(o.Paths...) && !r.madeAbove(c, o.Paths) {
 			continue
 		}
 		if c.Old == nil && o.KeepExtra {
@@ -260,6 +259,16 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 		}
 	}
 	return kept, nil
+}
+
+// madeAbove says whether c is a directory that has to be made for one of paths, which is then made as it was: what is there and ignored is not
+// captured either.
+func (r *Recorder) madeAbove(c tree.Change, paths []tree.Path) bool {
+	if !c.Old.IsDir() || c.New != nil || !slices.ContainsFunc(paths, func(p tree.Path) bool { return p.Below(c.Path) }) {
+		return false
+	}
+	now, err := r.tree.Look(c.Path)
+	return now == nil && err == nil
 }
 
 // apart is the difference from a record's tree to the captured one. Where the store has
