@@ -235,7 +235,9 @@ func Start(c Command) (*Process, error) {
 	p := &Process{end: ends[0], leads: c.Lead}
 	own, err := program()
 	if err == nil {
+		awake := keepAwake()
 		p.PID, err = start(own, c, ends[1])
+		awake()
 	}
 	_ = syscall.Close(ends[1]) // or its end would never be seen
 	if err != nil {
@@ -307,6 +309,7 @@ const ownUsers, ownNetwork = "make a user namespace", "make a network namespace"
 // Ready waits until the process waits, and then, as Drop, ends it. The command is not
 // executed. An *overlay.Error or a *fence.Error says why it could not get ready.
 func (p *Process) Ready() error {
+	defer keepAwake()()
 	b := make([]byte, 1)
 	n, err := read(p.end, b)
 	if err == nil && n == 1 && b[0] == '.' {
@@ -349,6 +352,7 @@ func unreadyError(said []byte) error {
 // *overlay.Error or a *fence.Error if it could not get ready, or no errno if it did not come to that;
 // the process has ended then and is reaped.
 func (p *Process) Pass() error {
+	defer keepAwake()()
 	// What was not told to go on would wait for ever, and so would reading; but one that
 	// could not get ready has ended, and said why.
 	if _, err := tell(p.end, []byte{'.'}); err != nil && !errors.Is(err, syscall.EPIPE) {
