@@ -60,13 +60,11 @@ func (b *Outbox) nearest() (open *Outbox, well bool) {
 		if b.underWay() {
 			return b, well
 		}
-		run, err := b.rec.History().Get(b.id)
-		if err != nil {
-			return nil, well
-		}
-		well = well && run.Status == history.StatusSucceeded
 		p := b.rec.Project()
-		around := cmp.Or(run.Inside, p.Layer) // the store of a layer does not have the layer's own run
+		around := p.Layer // the store of a layer does not have the layer's own run, and retention may have taken others
+		if run, err := b.rec.History().Get(b.id); err == nil {
+			well, around = well && run.Status == history.StatusSucceeded, cmp.Or(run.Inside, p.Layer)
+		}
 		if around == "" {
 			return nil, well
 		}
