@@ -64,7 +64,7 @@ func (l *Layer) overlayIn(aside disk.Dir) (*overlay.Mount, error) {
 // cloneInto clones the layer's clone. What cannot be shared now could not be shared when that
 // was made: the caller has said then that it may be copied.
 func (l *Layer) cloneInto(ctx context.Context, aside disk.Dir) error {
-	tree, err := l.dir.OpenDir(treeName)
+	tree, err := l.Top()
 	if err != nil {
 		return err
 	}

@@ -157,14 +157,13 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 		w.Known = l.again.since(o.Known)
 	}
 	w.base = base{moment: l.facts.moment, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, names: l.names, setBack: l.setBack}
-	name := upperName
 	if l.facts.Mechanism == Clone {
-		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
+		w.cloned = &cloned{layer: l, at: l.facts.Cloned}
 		if keeps, err := disk.KeepsTimes(l.dir); l.setBack() || err == nil && !keeps {
 			w.cloned.at = 0 // anything may have been written
 		}
 	}
-	upper, err := disk.OpenWritable(l.dir, name) // the root's mode is no part of a record
+	upper, err := disk.OpenPathWritable(l.dir, l.top()) // the root's mode is no part of a record
 	if err != nil {
 		return w.tally, err
 	}

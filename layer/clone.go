@@ -188,7 +188,15 @@ func (l *Layer) clone(o CloneOptions) error {
 	}
 	defer f.Close()
 	c := &cloning{CloneOptions: o, whole: cloneWhole, root: l.place.Root.Path(), names: bufio.NewWriter(f)}
-	if err := c.tree(l.place.Root, l.dir); err != nil {
+	if err := l.dir.Mkdir(cloneName, 0o700); err != nil {
+		return err
+	}
+	to, err := l.dir.OpenDir(cloneName)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if err := c.tree(l.place.Root, to); err != nil {
 		return err
 	}
 	if err := c.names.Flush(); err != nil {

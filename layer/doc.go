@@ -27,7 +27,7 @@
 // of the machine forbids it; an upper cannot lie on another overlay, and nothing may be
 // mounted below the root.
 //
-// A clone is a copy of the root below the layer, in tree, that shares its blocks with the
+// A clone is a copy of the root below the layer, in clone/tree, that shares its blocks with the
 // root where the file system can (btrfs, XFS, APFS); a full copy is made only if the
 // caller says so. It has another path than the root. The file names has the inode and the path
 // of each thing that was cloned (see cloning.note), each with a NUL behind it.

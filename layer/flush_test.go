@@ -31,7 +31,7 @@ func TestGitIsFlushed(t *testing.T) {
 		found, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
 		require.NoError(t, err)
 		require.NoError(t, found.Unflushed)
-		top := map[layer.Mechanism]string{layer.Overlay: "/upper", layer.Clone: "/tree"}[how]
+		top := map[layer.Mechanism]string{layer.Overlay: "/upper", layer.Clone: "/clone/tree"}[how]
 		for _, name := range []string{"", "/layer.json", top, top + "/.git", top + "/.git/HEAD", top + "/.git/objects", top + "/.git/objects/bb",
 			top + "/.git/objects/bb/new", top + "/.git/refs", top + "/.git/refs/heads", top + "/.git/refs/heads/deep", top + "/.git/refs/heads/deep/main"} {
 			require.True(t, flushed[l.Path()+name], "%s: %s", how, name)

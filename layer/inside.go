@@ -17,7 +17,7 @@ func Inside(d disk.Disk, path string) (name string) {
 			continue
 		}
 		of := filepath.Dir(path)
-		if filepath.Base(of) == asideName {
+		if above := filepath.Base(of); above == asideName || above == cloneName {
 			of = filepath.Dir(of)
 		}
 		if holdsFacts(d, of) {

@@ -60,8 +60,11 @@ const (
 	workName  = "work"
 	asideName = "aside"
 	treeName  = "tree"
+	cloneName = "clone" // has tree, and nothing else: a command writes beside its root
 	namesName = "names"
-	version   = 1
+	version   = 2
+	// besideFacts is the version of an earlier decree, which made tree beside the layer's facts.
+	besideFacts = 1
 )
 
 // facts are what layer.json says. Times are change times, in nanoseconds since 1970.
@@ -265,15 +268,18 @@ func (l *Layer) Rebooted() bool {
 
 // top is the name of the directory that has what the command wrote.
 func (l *Layer) top() string {
-	if l.facts.Mechanism == Clone {
+	switch {
+	case l.facts.Mechanism == Overlay:
+		return upperName
+	case l.facts.Version == besideFacts:
 		return treeName
 	}
-	return upperName
+	return cloneName + "/" + treeName
 }
 
 // Top opens the directory that has what the command wrote: of a clone all of it, of an overlay what
 // is another than the root's.
-func (l *Layer) Top() (disk.Dir, error) { return l.dir.OpenDir(l.top()) }
+func (l *Layer) Top() (disk.Dir, error) { return disk.OpenPath(l.dir, l.top()) }
 
 // TopPath is the path of that directory.
 func (l *Layer) TopPath() string { return l.Path() + "/" + l.top() }
@@ -290,8 +296,8 @@ func (l *Layer) OpenWorkspace() (disk.Dir, error) {
 // checkPlaces looks whether the directory that has what the command wrote is one.
 func (l *Layer) checkPlaces() error {
 	name := l.top()
-	in, err := l.dir.Stat(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	in, err := disk.StatPath(l.dir, name)
+	if disk.UnlessMissingOrOther(err) != nil {
 		return err
 	}
 	if err != nil || in.Kind != disk.Directory {
@@ -321,7 +327,7 @@ func (l *Layer) readFacts() error {
 	if err := json.Unmarshal(text, &l.facts); err != nil {
 		return fmt.Errorf("%s/%s: %w: %w", l.Path(), factsName, ErrDamaged, err)
 	}
-	if l.facts.Version != version || l.facts.Mechanism != Overlay && l.facts.Mechanism != Clone {
+	if l.facts.Version != version && l.facts.Version != besideFacts || l.facts.Mechanism != Overlay && l.facts.Mechanism != Clone {
 		return fmt.Errorf("%s/%s: version %d, mechanism %q: made by another version of decree", l.Path(), factsName, l.facts.Version, l.facts.Mechanism)
 	}
 	return nil
@@ -407,7 +413,7 @@ func (l *Layer) Workspace() string {
 	case l.aside:
 		return filepath.Join(l.Path(), asideName, treeName)
 	}
-	return filepath.Join(l.Path(), treeName)
+	return filepath.Join(l.Path(), l.top())
 }
 
 // Lock takes the layer's lock, which who works in it holds; disk.ErrLocked when another
