@@ -46,10 +46,10 @@ type Options struct {
 
 // Queue is what a backup needs of the project's queue. DoneSpecs is what it remembers of specs that are done, in its own form;
 // RestoredState is its state file after a restore of a generation that has these: with what the project itself remembers of them, but where
-// the generation is another project's.
+// the tree is the generation's by then (alone), or the generation another project's.
 type Queue interface {
 	DoneSpecs(store disk.Dir) (json.RawMessage, error)
-	RestoredState(store disk.Dir, specs json.RawMessage, another bool) ([]byte, error)
+	RestoredState(store disk.Dir, specs json.RawMessage, alone bool) ([]byte, error)
 }
 
 // Made is what a backup has made.

@@ -241,8 +241,8 @@ func (Backup) DoneSpecs(store disk.Dir) (json.RawMessage, error) {
 	return json.Marshal(eachSpec(s.Unmarked, tree.Quote))
 }
 
-// RestoredState is the state file of a store after a restore of a backup that has specs as done, which another project may have made; nil: none is needed.
-func (Backup) RestoredState(store disk.Dir, specs json.RawMessage, another bool) ([]byte, error) {
+// RestoredState is the state file of a store after a restore of a backup that has specs as done: with those that the store remembers, or alone; nil: none is needed.
+func (Backup) RestoredState(store disk.Dir, specs json.RawMessage, alone bool) ([]byte, error) {
 	s, err := readUndamaged(store)
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (Backup) RestoredState(store disk.Dir, specs json.RawMessage, another bool)
 		}
 		out.remember(eachSpec(done, tree.Unquoted)...)
 	}
-	if !another {
+	if !alone {
 		out.remember(s.Unmarked...)
 	}
 	if len(out.Unmarked) == 0 {
