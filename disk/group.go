@@ -14,6 +14,9 @@ const NoGroup = 1<<32 - 1
 // ACL is the attribute that holds a file's access control list on Linux.
 const ACL = "system.posix_acl_access"
 
+// defaultACL holds the list that what is made in a directory gets.
+const defaultACL = "system.posix_acl_default"
+
 // Capability is the attribute that gives a program rights of root's on Linux. The system takes it
 // away when the file is written to.
 const Capability = "security.capability"
@@ -42,17 +45,28 @@ func GroupOf(d Dir, name string, in Info) (gid uint32, usual bool, err error) {
 
 // HasACL says whether the file name in d has an access control list that its mode does
 // not tell. Where that cannot be asked there is none.
-func HasACL(d Dir, name string) (bool, error) {
+func HasACL(d Dir, name string) (bool, error) { return hasXattr(d, name, ACL) }
+
+func hasXattr(d Dir, name, xattr string) (bool, error) {
 	list, err := d.Xattrs(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
 		return false, nil
 	}
 	for _, x := range list {
-		if x.Name == ACL {
+		if x.Name == xattr {
 			return true, nil
 		}
 	}
 	return false, err
+}
+
+// DropDefaultACL takes from the directory that is, a child, the list that what is made in it would get.
+func DropDefaultACL(d Dir, name string, is Info) error {
+	listed, err := hasXattr(d, name, defaultACL)
+	if listed && err == nil {
+		err = d.SetXattr(name, is, Xattr{Name: defaultACL, Value: binary.LittleEndian.AppendUint32(nil, 2)}) // a version and no entry
+	}
+	return err
 }
 
 // DropACL takes the access control list, if there is one, from the child that is, which gets

@@ -259,7 +259,9 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	if err != nil {
 		return err
 	}
-	if _, err := unlist(e, d, name, is, mode|0o700); err != nil {
+	// No record has lists: what the directory above gives to new ones is none of this one's.
+	_, err = disk.DropACL(d, name, is, mode|0o700)
+	if err = errors.Join(err, disk.DropDefaultACL(d, name, is)); err != nil {
 		return err
 	}
 	if err := d.Chmod(name, is, mode|0o700); err != nil {
