@@ -35,21 +35,14 @@ type Options struct {
 // first, for an apply oldest first.
 func ForDiffs(ctx context.Context, live Looker, sources []*Source, o Options) (*Plan, error) {
 	ov := newOverlay(live)
-	ov.dirs = map[tree.Path]*tree.Entry{}
 	var paths []tree.Path
 	for _, src := range sources {
 		for _, sec := range src.Sections {
 			if o.covers(sec.Path) {
 				paths = append(paths, sec.Path)
 			}
-			goal := sec.New
-			if o.Direction == Back {
-				goal = sec.Old
-			}
-			if goal.IsDir() {
-				ov.dirs[sec.Path] = goal
-			}
 		}
+		ov.know(src, o.Direction)
 	}
 	slices.Sort(paths)
 	if err := ov.see(ctx, slices.Compact(paths)); err != nil {

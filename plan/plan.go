@@ -170,7 +170,18 @@ type overlay struct {
 	dirs  map[tree.Path]*tree.Entry // as the sources know them, also those that are not asked for
 }
 
-func newOverlay(live Looker) *overlay { return &overlay{tree: live, index: map[tree.Path]int32{}} }
+func newOverlay(live Looker) *overlay {
+	return &overlay{tree: live, index: map[tree.Path]int32{}, dirs: map[tree.Path]*tree.Entry{}}
+}
+
+// know notes the directories that a source makes, which are made so also where only what is in them is asked for.
+func (o *overlay) know(src *Source, d Direction) {
+	for t := range src.transitions() {
+		if _, goal := t.ends(d); goal.IsDir() {
+			o.dirs[t.path] = goal
+		}
+	}
+}
 
 // grow makes room for n more items, so that a list of very many is not copied as it grows.
 func (o *overlay) grow(n int) {

@@ -41,6 +41,7 @@ func NewWalk(live Looker, o Options) *Walk { return &Walk{o: newOverlay(live), o
 func (w *Walk) Take(ctx context.Context, src *Source, d Direction, skip bool) (Outcome, error) {
 	opt := w.opt
 	opt.Direction = d
+	w.o.know(src, d)
 	if err := w.o.see(ctx, w.o.unseen(opt.covered(src))); err != nil {
 		return Taken, err
 	}
