@@ -571,7 +571,7 @@ func roomAdvice(id, layer string) string {
 // dir is where the command works: where decree was called, as seen in the layer.
 func (u *isolatedRun) dir() string {
 	if u.mount != nil {
-		return u.o.Dir
+		return u.dirAsBegun()
 	}
 	return filepath.Join(u.layer.Workspace(), filepath.FromSlash(u.rec.Cwd))
 }

@@ -714,10 +714,20 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	return nil
 }
 
+// dirAsBegun is where the command works: where decree was called, by the path that it was called by as long as that leads there. An earlier attempt may
+// have given a link in it another target.
+func (u *run) dirAsBegun() string {
+	begun := filepath.Join(u.r.project.Root, filepath.FromSlash(u.rec.Cwd))
+	if realPath(u.o.Dir) == begun {
+		return u.o.Dir
+	}
+	return begun
+}
+
 // command is the n-th attempt's.
 func (u *run) command(n int) runner.Command {
 	return runner.Command{
-		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
+		Args: u.o.Args, Dir: u.dirAsBegun(), Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root, Apart: u.o.Apart, Unread: u.o.Unread,
 		Fence: u.fenceFor(u.r.project.Root),
 		Starting: func(l runner.Leader) error {
