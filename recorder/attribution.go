@@ -514,13 +514,5 @@ func (r *Recorder) withEdits(ctx context.Context, x *writeSession, found tree.Ha
 			return nil, err
 		}
 	}
-	for _, c := range edits {
-		if before, both := all[c.Path]; both {
-			c.Old = before.Old
-		}
-		all[c.Path] = c
-	}
-	merged := slices.SortedFunc(maps.Values(all), func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
-	merged = slices.DeleteFunc(merged, func(c tree.Change) bool { return tree.SameEntry(c.Old, c.New) })
-	return r.keepDiff(ctx, x, changesInMemory(merged), nil, nil)
+	return r.keepDiff(ctx, x, changesInMemory(joined(all, edits)), nil, nil)
 }

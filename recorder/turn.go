@@ -571,7 +571,7 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writeSession, t *openTurn,
 	if err != nil {
 		return err
 	}
-	diff, err := r.keepDiff(ctx, x, changesInMemory(whose.turn), whose.shared, nil)
+	diff, err := r.keepDiff(ctx, x, changesInMemory(fitting(whose.turn)), whose.shared, nil)
 	if err != nil {
 		return err
 	}
