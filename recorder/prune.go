@@ -530,6 +530,7 @@ func (s *sizeWithout) least(order []string, stay map[string]bool) (n int, fits b
 // it prunes, and now and then it frees the space. It never fails the record.
 func (r *Recorder) retain(ctx context.Context, x *writeSession, reason history.Reason) {
 	due, capped, err := r.pruneIsDue(reason)
+	due = due && !r.project.InLayer // which goes with all of them: what is made later asks what became of those around it
 	if err == nil && (due || capped) {
 		err = r.retainNow(ctx, x, capped)
 	}
