@@ -301,26 +301,18 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		earlier[c.Path], recorded[c.Path] = c, true
 		noDir[c.Path] = !c.New.IsDir()
 	}
-	brought := r.broughtBy(was.Draft, was.Draft.By)
-	// What goes back to its base, or was published over edits, goes on from what was published, with the directories above; a publish knows the bases of the others (see goOn).
-	goesOn := map[tree.Path]bool{}
-	for _, t := range found.Touched {
-		c := earlier[t.Path]
-		b, is := brought[t.Path]
-		onTop := is && !tree.SameEntry(t.New, c.New) && (tree.SameEntry(t.New, c.Old) || !tree.SameEntry(b.was, c.Old))
-		for at := t.Path; at != "" && onTop && !goesOn[at]; at = at.Parent() {
-			goesOn[at] = true
-		}
+	goesOn, err := r.goesOn(was, found.Touched, earlier)
+	if err != nil {
+		return nil, err
 	}
 	touched := found.Touched[:0]
 	for _, t := range found.Touched {
 		c, is := earlier[t.Path]
 		had, known := had[t.Path]
+		from, on := goesOn[t.Path]
 		switch {
-		case is && brought.whole(t.Path) && goesOn[t.Path]:
-			t.Old, t.NoBase = c.New, false
-		case is && brought[t.Path].part && goesOn[t.Path]: // a part that was merged with edits is none to go on from
-			t.Old, t.NoBase = brought[t.Path].is, !tree.SameEntry(brought[t.Path].was, c.Old)
+		case on:
+			t.Old, t.NoBase = from.Old, from.NoBase
 		case is:
 			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
 		case known && had.IsFile() && !tree.SameEntry(had, t.New) && !r.store.Has(had.SHA256):
@@ -338,6 +330,46 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	}
 	found.Touched = onOneBase(touched, recorded)
 	return found, nil
+}
+
+// goesOn are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them: what was merged with
+// edits then goes on from what the draft had, and what is back at its base is a change of what the tree has by now. The directories above
+// were there. Of all others a publish finds the base out (see goOn).
+func (r *Recorder) goesOn(was *history.Record, touched []layer.Touched, earlier map[tree.Path]tree.Change) (map[tree.Path]layer.Touched, error) {
+	publishes, err := r.publishesOf(was)
+	if len(publishes) == 0 || err != nil {
+		return nil, err
+	}
+	brought, stands, ever := r.broughtBy(was.Draft, was.Draft.By), r.broughtBy(nil, was.Draft.By), r.broughtBy(nil, publishes)
+	out := map[tree.Path]layer.Touched{}
+	for _, t := range touched {
+		c, recorded := earlier[t.Path]
+		_, published := ever[t.Path]
+		if !recorded || !published || baseless(was.Draft.NoBase, t.Path) {
+			continue
+		}
+		b, whole := brought[t.Path], brought.whole(t.Path)
+		switch merged := (whole || b.part) && !tree.SameEntry(t.New, c.New) && !tree.SameEntry(b.was, c.Old); {
+		case merged && whole:
+			t.Old, t.NoBase = c.New, false
+		case merged:
+			t.Old, t.NoBase = b.is, true
+		case tree.SameEntry(t.New, c.Old):
+			now, lerr := r.tree.Look(t.Path)
+			s, is := stands[t.Path]
+			left := is && lerr == nil && tree.SameEntry(s.is, now) && tree.SameEntry(s.was, c.Old)
+			t.Old, t.NoBase = now, !left && !tree.SameEntry(now, t.New)
+		default:
+			continue
+		}
+		out[t.Path] = t
+		for up := t.Path.Parent(); up != "" && t.Old != nil; up = up.Parent() {
+			if dir := earlier[up].New; dir.IsDir() {
+				out[up] = layer.Touched{Change: tree.Change{Path: up, Old: dir}}
+			}
+		}
+	}
+	return out, nil
 }
 
 // addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, or the rules ignore by now
