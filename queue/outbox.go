@@ -52,8 +52,8 @@ func outboxAt(rec *recorder.Recorder, path string) *Outbox {
 	return b
 }
 
-// nearest is the outbox itself, or that of the nearest run around its run that is under way; nil where all are over. well says that none of those that
-// are over has failed, as far as that is still known.
+// nearest is the outbox itself, or that of the nearest run around its run that is under way; nil where all are over. well says that those that
+// are over have succeeded: of one that was pruned nobody knows that.
 func (b *Outbox) nearest() (open *Outbox, well bool) {
 	well = true
 	for {
@@ -61,10 +61,12 @@ func (b *Outbox) nearest() (open *Outbox, well bool) {
 			return b, well
 		}
 		p := b.rec.Project()
-		around := p.Layer // the store of a layer does not have the layer's own run, and retention may have taken others
-		if run, err := b.rec.History().Get(b.id); err == nil {
-			well, around = well && run.Status == history.StatusSucceeded, cmp.Or(run.Inside, p.Layer)
+		around := p.Layer // the store of a layer does not have the layer's own run
+		run, err := b.rec.History().Get(b.id)
+		if err == nil {
+			around = cmp.Or(run.Inside, p.Layer)
 		}
+		well = well && err == nil && run.Status == history.StatusSucceeded
 		if around == "" {
 			return nil, well
 		}
