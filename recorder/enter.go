@@ -344,12 +344,12 @@ func (r *Recorder) goesOn(was *history.Record, touched []layer.Touched, earlier 
 	out := map[tree.Path]layer.Touched{}
 	for _, t := range touched {
 		c, recorded := earlier[t.Path]
-		_, published := ever[t.Path]
-		if !recorded || !published || baseless(was.Draft.NoBase, t.Path) {
+		at, published := ever[t.Path]
+		if !recorded || !published {
 			continue
 		}
 		b, whole := brought[t.Path], brought.whole(t.Path)
-		switch merged := (whole || b.part) && !tree.SameEntry(t.New, c.New) && !tree.SameEntry(b.was, c.Old); {
+		switch merged := (whole || b.part) && !tree.SameEntry(t.New, c.New) && !tree.SameEntry(b.was, c.Old) && !baseless(was.Draft.NoBase, t.Path); {
 		case merged && whole:
 			t.Old, t.NoBase = c.New, false
 		case merged:
@@ -358,7 +358,10 @@ func (r *Recorder) goesOn(was *history.Record, touched []layer.Touched, earlier 
 			now, lerr := r.tree.Look(t.Path)
 			s, is := stands[t.Path]
 			left := is && lerr == nil && tree.SameEntry(s.is, now) && tree.SameEntry(s.was, c.Old)
-			t.Old, t.NoBase = now, !left && !tree.SameEntry(now, t.New)
+			t.Old, t.NoBase = now, !left
+			if tree.SameEntry(now, t.New) { // until an undo or a redo has the tree as it was otherwise
+				t.Old = otherThan(t.New, at)
+			}
 		default:
 			continue
 		}
@@ -370,6 +373,14 @@ func (r *Recorder) goesOn(was *history.Record, touched []layer.Touched, earlier 
 		}
 	}
 	return out, nil
+}
+
+// otherThan is the state of a path before or after records brought it that is not e; e where both are.
+func otherThan(e *tree.Entry, at broughtPath) *tree.Entry {
+	if tree.SameEntry(at.is, e) {
+		return at.was
+	}
+	return at.is
 }
 
 // addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, or the rules ignore by now

@@ -30,12 +30,12 @@ func (b *isolatedBench) enter(script string, on disk.Disk) error {
 
 // onEach runs a test on each mechanism that this machine has; top is where a layer has what was written.
 func onEach(t *testing.T, test func(t *testing.T, b *isolatedBench, top func() string)) {
-	for name, where := range map[string]string{"clone": "tree", "overlay": "upper"} {
+	for name, where := range map[string]string{"clone": "clone/tree", "overlay": "upper"} {
 		t.Run(name, func(t *testing.T) {
 			if where == "upper" && !overlays() {
 				t.Skip("no overlays here")
 			}
-			b := &isolatedBench{newBench(t), IsolatedOptions{Copy: where == "tree"}}
+			b := &isolatedBench{newBench(t), IsolatedOptions{Copy: where == "clone/tree"}}
 			test(t, b, func() string { return filepath.Join(b.layerDir(), where) })
 		})
 	}

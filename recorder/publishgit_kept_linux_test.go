@@ -94,7 +94,7 @@ func TestPublishGitMergeIsEnded(t *testing.T) {
 	b.isolated("git merge -q --no-commit --no-ff f")
 	b.publishGit()
 	require.True(t, b.waits())
-	b.sh(filepath.Join(b.layerDir(), "tree"), "git commit -q -m merged")
+	b.sh(filepath.Join(b.layerDir(), "clone/tree"), "git commit -q -m merged")
 	b.publishGit()
 	assert.Equal(t, b.git("rev-parse", "f"), b.git("rev-parse", "main^2"))
 	assert.Empty(t, b.git("status", "--porcelain"))
@@ -246,7 +246,7 @@ func TestPublishGitDiesAndAPersonCommits(t *testing.T) {
 func TestPublishGitDiesAndTheLayerIsDamaged(t *testing.T) {
 	b := commitBench(t, IsolatedOptions{Copy: true})
 	b.diesBeforeRefs()
-	require.NoError(t, os.WriteFile(filepath.Join(b.layerDir(), "tree", ".git", "refs", "heads", "new"), make([]byte, 41), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(b.layerDir(), "clone/tree", ".git", "refs", "heads", "new"), make([]byte, 41), 0o644))
 	b.recovers()
 	assert.Equal(t, "second\nfirst", b.git("log", "--format=%s", "new"))
 	assert.Equal(t, "refs/heads/new", b.git("symbolic-ref", "HEAD"))

@@ -55,7 +55,7 @@ func TestPublishGitTorn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := commitBench(t, IsolatedOptions{Copy: true})
-			b.sh(filepath.Join(b.layerDir(), "tree"), c.tear)
+			b.sh(filepath.Join(b.layerDir(), "clone/tree"), c.tear)
 			if c.other {
 				b.otherBoot()
 			}
@@ -93,7 +93,7 @@ func TestPublishGitAfterAnotherBoot(t *testing.T) {
 // brought what that names, does not hide that the layer has lost it since.
 func TestPublishGitTornOnItsWay(t *testing.T) {
 	b := commitBench(t, IsolatedOptions{Copy: true})
-	top := filepath.Join(b.layerDir(), "tree")
+	top := filepath.Join(b.layerDir(), "clone/tree")
 	b.sh(top, "o=objects/$(git rev-parse new | sed 's,^..,&/,'); mkdir -p "+b.root+"/.git/$(dirname $o); cp .git/$o "+b.root+"/.git/$o; rm $(git rev-parse new:b | sed 's,^..,.git/objects/&/,')")
 	b.otherBoot()
 	r := b.open()
@@ -117,7 +117,7 @@ func TestPublishGitAfterAPrune(t *testing.T) {
 	assert.Contains(t, project.HintOf(err), "git fetch")
 	assert.Empty(t, b.git("fsck", "--full", "--strict"))
 	require.NotEmpty(t, b.layerDir())
-	b.sh(b.root, "git fetch -q "+filepath.Join(b.layerDir(), "tree")+" third")
+	b.sh(b.root, "git fetch -q "+filepath.Join(b.layerDir(), "clone/tree")+" third")
 	b.publishGit()
 	assert.Equal(t, "third\nsecond\nfirst", b.git("log", "--format=%s"))
 }
@@ -125,7 +125,7 @@ func TestPublishGitAfterAPrune(t *testing.T) {
 // TestPublishGitPartialClone: an object that a partial clone lacks by right is not missed after another boot.
 func TestPublishGitPartialClone(t *testing.T) {
 	b := commitBench(t, IsolatedOptions{Copy: true})
-	b.sh(filepath.Join(b.layerDir(), "tree"), "rm $(git rev-parse new:b | sed 's,^..,.git/objects/&/,')")
+	b.sh(filepath.Join(b.layerDir(), "clone/tree"), "rm $(git rev-parse new:b | sed 's,^..,.git/objects/&/,')")
 	b.sh(b.root, "git repack -q -a -d; for p in .git/objects/pack/*.pack; do : >${p%.pack}.promisor; done")
 	b.otherBoot()
 	b.publishGit()

@@ -667,7 +667,7 @@ var quiet = []quietSteps{
 	{`^(Open|OpenDir|Read|FileStat|Stat|Readlink|Self|List) /tree(/[^.]|$)`, "looked at ahead of its use; what failed is looked at again when it is needed"},
 	{`^Stat /tree/(.*/)?\.(git|decree)$`, "the same, of a root's marks and of directories that are left out"},
 	{`^(OpenSearch|Open|Stat|FileStat|Read) /?(layer\.json)?$`, "whether the root is the tree of a clone; only a whole layer.json says so"},
-	{`^(OpenDir|Open|FileStat|Stat|Readlink|List|Read|ReadAttributes|Attributes) STORE/layers/[^/]+/(tree|upper)/`, "the path alone is told: what cannot be read is not recorded"},
+	{`^(OpenDir|Open|FileStat|Stat|Readlink|List|Read|ReadAttributes|Attributes) STORE/layers/[^/]+/(clone/tree|upper)/`, "the path alone is told: what cannot be read is not recorded"},
 	{`^(Remove|Rmdir) STORE/layers/`, "a directory is tried as a file and as an empty one first, which fails anyway; then it is emptied"},
 	{`^\w+ STORE/layers/[^/]+/work(/|$)`, "what the kernel has left of a mount, in which nobody looks again: it goes with the layer"},
 	{`^\w+ STORE/layers/(clock|probe)-`, "a probe of the clock there, or of what the machine lets an isolated run do: where it cannot be made something else serves"},
@@ -853,7 +853,7 @@ func (s *sweep) short(path string) string {
 
 var (
 	madeNames = regexp.MustCompile(`(clock|probe)-[a-z0-9]+|[0-9a-f]{16,}|[0-9]+`)
-	treePaths = regexp.MustCompile(`^(/tree|STORE/layers/[^/]+/(?:tree|upper))/(.+)$`)
+	treePaths = regexp.MustCompile(`^(/tree|STORE/layers/[^/]+/(?:clone/tree|upper))/(.+)$`)
 )
 
 // kind is a step without its place in the operation and the names that are made up: steps of one
