@@ -50,7 +50,7 @@ lint: bin/golangci-lint
 # The race detector needs cgo; what is concurrent is all of these. It sleeps a
 # second at each process's end, and the recorder's tests run themselves as commands. The sweeps,
 # which do one thing after the other over and over, are in make test and make full without it.
-SWEEPS := Sweep|PowerLoss|Death|Dies|AllOrders|AnyMoment|Saved|NeverLost|Convert|AllOrNothing|Model|Fill|Wipes|StandIns|Tamper|AnotherWrites|DeepMoves|Notebook|Papermill|Faults|AtEveryStep|TwoErrors|RandomTrees|AnotherDevice|BesideTheStart|BeforeAPersons|AfterItDeletedAll|ALookIntoADraft|WithoutOpenRecords|EveryKind|ReallyStored|PublishGit|OddThings|EnterAfter|ExportStream|LongHistory|CannotBeRead|Coarse|GoesBackAndForth|FilesOfARecord|WalkThrough|OfItsName|GivenUp|DeletedByTheRoutine|TakenBackWhere|ReadErrorStores|IndexLies
+SWEEPS := Sweep|PowerLoss|Death|Dies|AllOrders|AnyMoment|Saved|NeverLost|Convert|AllOrNothing|Model|Fill|Wipes|StandIns|Tamper|AnotherWrites|DeepMoves|Notebook|Papermill|Faults|AtEveryStep|TwoErrors|RandomTrees|AnotherDevice|BesideTheStart|BeforeAPersons|AfterItDeletedAll|ALookIntoADraft|WithoutOpenRecords|EveryKind|ReallyStored|PublishGit|OddThings|EnterAfter|ExportStream|LongHistory|CannotBeRead|Coarse|GoesBackAndForth|FilesOfARecord|WalkThrough|OfItsName|GivenUp|DeletedByTheRoutine|TakenBackWhere|ReadErrorStores|IndexLies|InAnyOrder
 race:
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -short -race -skip '$(SWEEPS)' -timeout 60m ./capture ./store ./worktree ./history ./project ./runner ./recorder ./queue
 
