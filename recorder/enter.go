@@ -357,9 +357,10 @@ func (r *Recorder) goesOn(was *history.Record, touched []layer.Touched, earlier 
 		case tree.SameEntry(t.New, c.Old):
 			now, lerr := r.tree.Look(t.Path)
 			s, is := stands[t.Path]
-			left := is && lerr == nil && tree.SameEntry(s.is, now) && tree.SameEntry(s.was, c.Old)
+			unknown := lerr != nil || now.IsFile() && !r.store.Has(now.SHA256) // as what is ignored by now
+			left := is && !unknown && tree.SameEntry(s.is, now) && tree.SameEntry(s.was, c.Old)
 			t.Old, t.NoBase = now, !left
-			if tree.SameEntry(now, t.New) { // until an undo or a redo has the tree as it was otherwise
+			if unknown || tree.SameEntry(now, t.New) { // until an undo or a redo has the tree as it was otherwise
 				t.Old = otherThan(t.New, at)
 			}
 		default:
