@@ -45,28 +45,36 @@ func GroupOf(d Dir, name string, in Info) (gid uint32, usual bool, err error) {
 
 // HasACL says whether the file name in d has an access control list that its mode does
 // not tell. Where that cannot be asked there is none.
-func HasACL(d Dir, name string) (bool, error) { return hasXattr(d, name, ACL) }
-
-func hasXattr(d Dir, name, xattr string) (bool, error) {
+func HasACL(d Dir, name string) (bool, error) {
 	list, err := d.Xattrs(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
 		return false, nil
 	}
 	for _, x := range list {
-		if x.Name == xattr {
+		if x.Name == ACL {
 			return true, nil
 		}
 	}
 	return false, err
 }
 
-// DropDefaultACL takes from the directory that is, a child, the list that what is made in it would get.
-func DropDefaultACL(d Dir, name string, is Info) error {
-	listed, err := hasXattr(d, name, defaultACL)
-	if listed && err == nil {
-		err = d.SetXattr(name, is, Xattr{Name: defaultACL, Value: binary.LittleEndian.AppendUint32(nil, 2)}) // a version and no entry
+// DropACLs takes from the directory that is, a child, the access control list, as DropACL does, and the one that what is made in it would get.
+func DropACLs(d Dir, name string, is Info, mode uint32) error {
+	list, err := d.Xattrs(name)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
 	}
-	return err
+	for _, x := range list {
+		if x.Name == defaultACL {
+			err = d.SetXattr(name, is, Xattr{Name: defaultACL, Value: binary.LittleEndian.AppendUint32(nil, 2)}) // a version and no entry
+		} else if x.Name == ACL {
+			_, err = DropACL(d, name, is, mode)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // DropACL takes the access control list, if there is one, from the child that is, which gets

@@ -58,10 +58,10 @@ func fitting(list []tree.Change) []tree.Change {
 		if below(notAfter, c.Path) {
 			c.New = nil
 		}
+		notBefore[c.Path], notAfter[c.Path] = !c.Old.IsDir(), !c.New.IsDir()
 		if tree.SameEntry(c.Old, c.New) {
 			continue
 		}
-		notBefore[c.Path], notAfter[c.Path] = !c.Old.IsDir(), !c.New.IsDir()
 		out = append(out, c)
 	}
 	return out

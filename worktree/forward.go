@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -260,8 +261,9 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 		return err
 	}
 	// No record has lists: what the directory above gives to new ones is none of this one's.
-	_, err = disk.DropACL(d, name, is, mode|0o700)
-	if err = errors.Join(err, disk.DropDefaultACL(d, name, is)); err != nil {
+	if err := disk.DropACLs(d, name, is, mode|0o700); refused(err) {
+		x.note(fmt.Sprintf("%s: its extended attributes cannot be read, so it may have an access control list of the directory above (%s)", tree.Quote(s.Path), rootCause(err)))
+	} else if err != nil {
 		return err
 	}
 	if err := d.Chmod(name, is, mode|0o700); err != nil {
