@@ -309,12 +309,14 @@ func (r *Reader) goOn(rec *history.Record, src *plan.Source) (lost map[tree.Path
 	bases, moved := src.Bases(), map[tree.Path]*tree.Entry{}
 	for _, id := range slices.Backward(publishes) {
 		by, err := r.history.Get(id)
-		if err != nil {
-			return nil, err
+		var changes []tree.Change
+		if err == nil {
+			changes, err = r.history.DiffChanges(by)
 		}
-		changes, err := r.history.DiffChanges(by)
-		if err != nil {
-			return nil, err
+		if err != nil { // its diff was forgotten, or is damaged
+			for _, path := range rec.Draft.Outdated[id] {
+				lost[path] = "what " + id + " brought cannot be read: " + err.Error()
+			}
 		}
 		for _, c := range changes {
 			base, is := bases[c.Path]
