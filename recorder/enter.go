@@ -301,7 +301,7 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		earlier[c.Path], recorded[c.Path] = c, true
 		noDir[c.Path] = !c.New.IsDir()
 	}
-	goesOn, err := r.goesOn(was, found.Touched, earlier)
+	newBases, err := r.newBases(was, found.Touched, earlier)
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +309,7 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	for _, t := range found.Touched {
 		c, is := earlier[t.Path]
 		had, known := had[t.Path]
-		from, on := goesOn[t.Path]
+		from, on := newBases[t.Path]
 		switch {
 		case on:
 			t.Old, t.NoBase = from.Old, from.NoBase
@@ -332,10 +332,10 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	return found, nil
 }
 
-// goesOn are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them: what was merged with
+// newBases are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them: what was merged with
 // edits then goes on from what the draft had, and what is back at its base is a change of what the tree has by now. The directories above
-// were there. Of all others a publish finds the base out (see goOn).
-func (r *Recorder) goesOn(was *history.Record, touched []layer.Touched, earlier map[tree.Path]tree.Change) (map[tree.Path]layer.Touched, error) {
+// were there. Of all others a publish finds the base out (see rebase).
+func (r *Recorder) newBases(was *history.Record, touched []layer.Touched, earlier map[tree.Path]tree.Change) (map[tree.Path]layer.Touched, error) {
 	publishes, err := r.publishesOf(was)
 	if len(publishes) == 0 || err != nil {
 		return nil, err

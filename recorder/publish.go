@@ -257,13 +257,13 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	return p, err
 }
 
-// planDraft is what a publish would do, with what stands in its way; lost is goOn's.
+// planDraft is what a publish would do, with what stands in its way; lost is rebase's.
 func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) (p *plan.Plan, lost map[tree.Path]string, err error) {
 	draft, src := t.records[0].Draft, t.sources[0]
 	// What is published already is left out, whatever became of it since, but where it is named.
 	brought := r.broughtBy(draft, draft.By)
 	src.Only(func(path tree.Path) bool { return !brought.whole(path) || slices.Contains(o.Paths, path) })
-	if lost, err = r.goOn(t.records[0], src); err != nil {
+	if lost, err = r.rebase(t.records[0], src); err != nil {
 		return nil, nil, err
 	}
 	p, err = plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{
@@ -292,9 +292,9 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 	return p, lost, nil
 }
 
-// goOn has the source of a draft begin, where a command in the layer has changed what a record had published, with what that has brought; the paths
+// rebase has the source of a draft begin, where a command in the layer has changed what a record had published, with what that has brought; the paths
 // that lost names have no base to compare the tree with, and its texts say why.
-func (r *Reader) goOn(rec *history.Record, src *plan.Source) (lost map[tree.Path]string, err error) {
+func (r *Reader) rebase(rec *history.Record, src *plan.Source) (lost map[tree.Path]string, err error) {
 	lost = map[tree.Path]string{}
 	for _, path := range rec.Draft.NoBase {
 		lost[path] = "changed while the run worked"
