@@ -40,16 +40,22 @@ func FindOutbox(rec *recorder.Recorder, path string) (box *Outbox, ours bool) {
 
 // outboxAt is the outbox at path; nil where that belongs to no run of rec's tree.
 func outboxAt(rec *recorder.Recorder, path string) *Outbox {
-	p, run := rec.Project(), filepath.Dir(path)
-	b := &Outbox{rec: rec, id: filepath.Base(run), path: path}
-	if !history.IsID(b.id) || filepath.Base(path) != outboxName {
+	p, id := rec.Project(), filepath.Base(filepath.Dir(path))
+	if !history.IsID(id) || filepath.Base(path) != outboxName {
 		return nil
 	}
-	b.apart = p.InLayer && isCloneOf(p.Root, b.id)
-	if !b.apart && run != filepath.Join(p.Root, ".decree", "runs", b.id) {
-		return nil
+	if p.InLayer && isCloneOf(p.Root, id) {
+		return &Outbox{rec: rec, id: id, path: path, apart: true}
 	}
-	return b
+	if b := outboxOf(rec, id); b.path == filepath.Clean(path) {
+		return b
+	}
+	return nil
+}
+
+// outboxOf is that of the run id.
+func outboxOf(rec *recorder.Recorder, id string) *Outbox {
+	return &Outbox{rec: rec, id: id, path: filepath.Join(rec.Project().Root, ".decree", "runs", id, outboxName)}
 }
 
 // nearest is the outbox itself, or that of the nearest run around its run that is under way; nil where all are over. well says that those that
@@ -60,17 +66,16 @@ func (b *Outbox) nearest() (open *Outbox, well bool) {
 		if b.underWay() {
 			return b, well
 		}
-		p := b.rec.Project()
-		around := p.Layer // the store of a layer does not have the layer's own run
+		around := b.rec.Project().Layer // the store of a layer does not have the layer's own run
 		run, err := b.rec.History().Get(b.id)
 		if err == nil {
-			around = cmp.Or(run.Inside, p.Layer)
+			around = cmp.Or(run.Inside, around)
 		}
 		well = well && err == nil && run.Status == history.StatusSucceeded
 		if around == "" {
 			return nil, well
 		}
-		b = &Outbox{rec: b.rec, id: around, path: filepath.Join(p.Root, ".decree", "runs", around, outboxName)}
+		b = outboxOf(b.rec, around)
 	}
 }
 
@@ -255,7 +260,7 @@ func passOnInner(rec *recorder.Recorder, of *history.Record) error {
 	if err != nil {
 		return err
 	}
-	box, good := &Outbox{rec: rec, id: of.ID}, []string{of.ID}
+	box, good := outboxOf(rec, of.ID), []string{of.ID}
 	for _, part := range parts {
 		counts := part.Isolated == "" || part.Draft != nil && part.Draft.State == history.DraftPublished
 		if part.Reason != history.Run || part.Status != history.StatusSucceeded || !counts || !slices.Contains(good, part.Inside) {

@@ -249,8 +249,10 @@ func (q *job) listedNow() (specs []doneSpec, err error) {
 	}
 	for _, name := range names {
 		spec := doneSpec{Spec: name}
-		if text, err := project.ReadFile(dir, name, message.MaxSize); err == nil && strings.HasSuffix(name, specEnd) {
-			spec.SHA256 = tree.Sum(text)
+		if strings.HasSuffix(name, specEnd) {
+			if text, err := project.ReadFile(dir, name, message.MaxSize); err == nil {
+				spec.SHA256 = tree.Sum(text)
+			}
 		}
 		specs = append(specs, spec)
 	}

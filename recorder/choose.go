@@ -52,12 +52,9 @@ func pathsIn(rec *history.Record, field string) (paths []tree.Path) {
 
 // begun says that the tree has at a path what the last of the records left that moved it in
 // part: what is left of that can go on from there.
-func (r *Reader) begun(d *history.Draft, ids []string) func(path tree.Path, now *tree.Entry) bool {
-	brought := r.broughtBy(d, ids)
-	return func(path tree.Path, now *tree.Entry) bool {
-		at := brought[path]
-		return at.part && tree.SameEntry(at.is, now)
-	}
+func (b broughtPaths) begun(path tree.Path, now *tree.Entry) bool {
+	at := b[path]
+	return at.part && tree.SameEntry(at.is, now)
 }
 
 // undoneBy are the records that took back a part of the selected ones.

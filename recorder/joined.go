@@ -52,10 +52,10 @@ func fitting(list []tree.Change) []tree.Change {
 	notBefore, notAfter := map[tree.Path]bool{}, map[tree.Path]bool{}
 	out := list[:0:0]
 	for _, c := range list {
-		if below(notBefore, c.Path) {
+		if hidden, _ := lowestAbove(notBefore, c.Path); hidden {
 			c.Old = nil
 		}
-		if below(notAfter, c.Path) {
+		if hidden, _ := lowestAbove(notAfter, c.Path); hidden {
 			c.New = nil
 		}
 		notBefore[c.Path], notAfter[c.Path] = !c.Old.IsDir(), !c.New.IsDir()
@@ -65,14 +65,4 @@ func fitting(list []tree.Change) []tree.Change {
 		out = append(out, c)
 	}
 	return out
-}
-
-// below says whether a path is below one that is marked.
-func below(marked map[tree.Path]bool, path tree.Path) bool {
-	for up := path.Parent(); up != ""; up = up.Parent() {
-		if marked[up] {
-			return true
-		}
-	}
-	return false
 }

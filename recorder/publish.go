@@ -267,7 +267,7 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 		return nil, nil, err
 	}
 	p, err = plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{
-		Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(draft, draft.By),
+		Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: brought.begun,
 	})
 	if err != nil {
 		return nil, nil, err

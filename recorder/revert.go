@@ -113,7 +113,7 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writeSession, o Mov
 		return nil, err
 	}
 	defer t.done()
-	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(nil, t.undoneBy(d))})
+	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.broughtBy(nil, t.undoneBy(d)).begun})
 	if err != nil {
 		return nil, lookError(err)
 	}

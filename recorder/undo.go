@@ -179,7 +179,7 @@ func (r *Recorder) newWalk(o UndoOptions, d plan.Direction, links []history.Link
 				all.records = append(all.records, l.Record)
 			}
 		}
-		return r.begun(nil, all.undoneBy(d))
+		return r.broughtBy(nil, all.undoneBy(d)).begun
 	})
 	w.plan = plan.NewWalk(r.tree, plan.Options{
 		Paths: o.Paths, Merge: merge, Force: o.Force, Ignored: r.ignoredNow(context.Background()),
