@@ -514,8 +514,13 @@ func (q *job) beginRun(wanted string) (err error) {
 
 // stillThere gives a message up that was taken away or changed before it was noted as
 // being under way: see person.go.
-func (q *job) stillThere(d *dirs) error {
-	if here, err := q.u.isAt(d.inbox, q.u.Name); here || err != nil {
+func (q *job) stillThere(d *dirs) (err error) {
+	here := false
+	err = q.settled(func() (bool, error) {
+		here, err = q.u.isAt(d.inbox, q.u.Name)
+		return here, err
+	})
+	if here || err != nil {
 		return err
 	}
 	q.list.stale = true
@@ -712,7 +717,8 @@ func (q *job) toDone(d *dirs, note noteActs, res *Result) (string, error) {
 func (q *job) takeUnderWay(d *dirs, note noteActs) (t *takenOut, err error) {
 	name := q.u.Name
 	for t == nil && name != "" && err == nil {
-		if name, err = q.nowCalled(d); err == nil {
+		q.list.stale = q.list.stale || name != q.u.Name
+		if name, err = q.u.calledIn(d.inbox); err == nil {
 			err = note(gone(project.InboxDir, q.u.Name, name)...)
 		}
 		if name != "" && err == nil {
@@ -762,11 +768,27 @@ func (q *job) nameIn(dir disk.Dir) (string, error) {
 	return "", nil
 }
 
-// nowCalled is calledIn of the message under way.
-func (q *job) nowCalled(d *dirs) (string, error) {
-	name, err := q.u.calledIn(d.inbox)
+// nowCalled is calledIn of the message under way, as settled finds it.
+func (q *job) nowCalled(d *dirs) (name string, err error) {
+	err = q.settled(func() (bool, error) {
+		name, err = q.u.calledIn(d.inbox)
+		return name != "", err
+	})
 	q.list.stale = q.list.stale || name != "" && name != q.u.Name
 	return name, err
+}
+
+// settled has find look for the message under way, and once more where it is missing, when no person's command is at work: one that finds too
+// late that the message is being done puts it back. It is not for what acting does.
+func (q *job) settled(find func() (bool, error)) error {
+	found, err := find()
+	if found || err != nil {
+		return err
+	}
+	return q.project().HoldActs(func() error {
+		_, err := find()
+		return err
+	})
 }
 
 // dead puts a message aside.

@@ -13,7 +13,8 @@ import (
 // deleted of .decree meanwhile is written again. A message that was done, or has failed, is not deleted: the log of acts says so, as of
 // what people's commands do.
 
-// acting has do move a message out of the inbox. Where a run in place or a turn may write that again, do notes it.
+// acting has do move a message out of the inbox, while no person's command is at work that may have taken it away and puts it back. Where a
+// run in place or a turn may write it again, do notes it.
 func (q *job) acting(do func(note noteActs) error) error {
 	open, _, err := q.rec.History().ListOpen()
 	if err != nil {
@@ -23,7 +24,9 @@ func (q *job) acting(do func(note noteActs) error) error {
 		return o.Record.Reason == history.Turn || o.Record.Reason == history.Run && o.Record.Isolated == ""
 	}
 	if !slices.ContainsFunc(open, mayWrite) {
-		return do(func(...project.Act) error { return nil })
+		return q.project().HoldActs(func() error {
+			return do(func(...project.Act) error { return nil })
+		})
 	}
 	return q.project().Act(do)
 }
