@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 // NoGroup stands for a file's group where its group bits are the mask of an access
@@ -58,21 +59,22 @@ func HasACL(d Dir, name string) (bool, error) {
 	return false, err
 }
 
-// DropACLs takes from the directory that is, a child, the access control list, as DropACL does, and the one that what is made in it would get.
+// DropACLs takes from the directory that is, a child, first the list that what is made in it would get, and then its access control list, as
+// DropACL does.
 func DropACLs(d Dir, name string, is Info, mode uint32) error {
 	list, err := d.Xattrs(name)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	for _, x := range list {
-		if x.Name == defaultACL {
-			err = d.SetXattr(name, is, Xattr{Name: defaultACL, Value: binary.LittleEndian.AppendUint32(nil, 2)}) // a version and no entry
-		} else if x.Name == ACL {
-			_, err = DropACL(d, name, is, mode)
-		}
-		if err != nil {
+	has := func(name string) bool { return slices.ContainsFunc(list, func(x Xattr) bool { return x.Name == name }) }
+	if has(defaultACL) {
+		if err := d.SetXattr(name, is, Xattr{Name: defaultACL, Value: binary.LittleEndian.AppendUint32(nil, 2)}); err != nil { // a version and no entry
 			return err
 		}
+	}
+	if has(ACL) {
+		_, err = DropACL(d, name, is, mode)
+		return err
 	}
 	return nil
 }

@@ -202,7 +202,7 @@ func (r *Recorder) recover(ctx context.Context, x *writeSession, kill bool) ([]R
 	if open, _, err = r.unfinished(&x.activity); err != nil {
 		return c.done, err
 	}
-	for _, o := range open {
+	for _, o := range innermostFirst(open) {
 		if err := c.orAnyway(o, c.record(ctx, o)); err != nil {
 			err = fmt.Errorf("record %s: %w", o.Record.ID, err)
 			if ctx.Err() != nil {
@@ -219,6 +219,21 @@ func (r *Recorder) recover(ctx context.Context, x *writeSession, kill bool) ([]R
 		return c.done, c.notBegun(err)
 	}
 	return c.done, nil
+}
+
+// innermostFirst has what was made inside an open record come before that, as records end: what ended after it would be no part of it.
+func innermostFirst(open []*history.Opened) []*history.Opened {
+	inside := map[string]string{}
+	for _, o := range open {
+		inside[o.Record.ID] = o.Record.Inside
+	}
+	depth := func(o *history.Opened) (n int) {
+		for id := o.Record.Inside; id != "" && n < len(open); id = inside[id] { // no more, where they are damaged
+			n++
+		}
+		return n
+	}
+	return slices.SortedStableFunc(slices.Values(open), func(a, b *history.Opened) int { return depth(b) - depth(a) })
 }
 
 // tidy removes, and ends, what dead processes left besides records and transactions.

@@ -326,6 +326,8 @@ func (x *txn) oldBack(s *step) error {
 				return err
 			}
 			s.seen.at = oldState
+		case oldState:
+			return x.refit(s)
 		case other, newState:
 			x.leave(s, "edited since")
 		}
@@ -340,6 +342,20 @@ func (x *txn) oldBack(s *step) error {
 		return x.fromStore(s)
 	}
 	x.leaveForeign(s, sinceWhat(s.seen.at))
+	return nil
+}
+
+// refit goes on with the directory that an earlier taking back has made again, and in which that died. One that was
+// not taken out has another mode; where that is the same as a new one's, it stays as it is.
+func (x *txn) refit(s *step) error {
+	d, st, err := x.statDir(s)
+	if err != nil || d == nil {
+		return err
+	}
+	d.release()
+	if isNewDirMode(st.Mode) && !loosely(st.Mode, s.From.Mode) {
+		return x.fitDir(s, s.From)
+	}
 	return nil
 }
 

@@ -57,10 +57,15 @@ func (x *txn) loosenOne(s *step) error {
 }
 
 // ownMode says whether a directory's mode is one that the transaction found or
-// gave; every kind but chmodDir may have made the directory, forth or back.
+// gave; every kind but chmodDir may have made the directory, forth or back, and the system gives a new one the set-group-ID of
+// the directory above.
 func (s *step) ownMode(mode uint32) bool {
-	return s.From.IsDir() && loosely(mode, s.From.Mode) || s.To.IsDir() && loosely(mode, s.To.Mode) ||
-		s.kind != chmodDir && mode == newDirMode
+	bits := ^uint32(0)
+	if s.kind != chmodDir {
+		bits = ^uint32(tree.SpecialBits)
+	}
+	is := func(e *tree.Entry) bool { return e.IsDir() && loosely(mode&bits, e.Mode&bits) }
+	return is(s.From) || is(s.To) || s.kind != chmodDir && isNewDirMode(mode)
 }
 
 // statDir returns the parent's handle and the Info of the directory at the

@@ -221,7 +221,7 @@ func (x *txn) putIn(s *step) error {
 // makeDir makes the step's directory, open to us until the end.
 func (x *txn) makeDir(s *step) error {
 	if s.seen.at == newState {
-		return nil
+		return x.fitDir(s, s.To) // a death may have come between
 	}
 	if err := x.mkdir(s, s.To); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (x *txn) makeDir(s *step) error {
 	return nil
 }
 
-// mkdir makes a directory at the step's path with the owner that it should have.
+// mkdir makes a directory at the step's path, as fitDir leaves it.
 func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
@@ -248,6 +248,18 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	if err := guard(d, s.Path); err != nil {
 		return errors.Join(err, d.Rmdir(name))
 	}
+	return x.fitDir(s, e)
+}
+
+// fitDir gives a new directory the owner and mode of e, for now with all rights for its owner, and no access control list. Until that is
+// done its mode is newDirMode.
+func (x *txn) fitDir(s *step, e *tree.Entry) error {
+	d, err := x.h.dir(s.Path.Parent())
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	name := s.Path.Name()
 	is, err := d.Stat(name)
 	if err != nil {
 		return err

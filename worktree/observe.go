@@ -285,8 +285,10 @@ func (x *txn) observeAll(ctx context.Context) error { return x.each(ctx, all, x.
 
 func all(*facts) bool { return true }
 
-// newDirMode is the mode of a new directory until the end.
+// newDirMode is the mode that a new directory is made with; the system adds set-group-ID in a directory that has it.
 const newDirMode = 0o700
+
+func isNewDirMode(mode uint32) bool { return mode&^tree.SpecialBits == newDirMode }
 
 // loosely says whether have is mode, or mode with all rights for the owner.
 func loosely(have, mode uint32) bool { return have == mode || have == mode|0o700 }

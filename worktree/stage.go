@@ -141,10 +141,12 @@ func isSlot(name string) bool {
 }
 
 // openStage opens the staging directory, which it makes first if it is to be new
-// or, in a recovery, was lost. Its owner is whoever we are on this file system.
+// or, in a recovery, was lost. The owner of a new one is whoever we are on this file system.
 func (x *txn) openStage(isNew bool) error {
 	tmp, name := x.t.opt.Tmp, stagePrefix+x.id
-	if err := tmp.Mkdir(name, 0o700); err != nil && (isNew || !errors.Is(err, fs.ErrExist)) {
+	err := tmp.Mkdir(name, 0o700)
+	found := errors.Is(err, fs.ErrExist)
+	if err != nil && (isNew || !found) {
 		return err
 	}
 	x.staged = true
@@ -158,7 +160,25 @@ func (x *txn) openStage(isNew bool) error {
 		return err
 	}
 	x.uid, x.dev, x.dirMode = st.UID, st.Dev, st.Mode
+	if found { // by a process that died, perhaps another user's, or that gave it to the tree's user
+		if x.uid, err = x.ownUID(); err != nil {
+			return err
+		}
+	}
 	return x.giveStage(name, st)
+}
+
+// ownUID is whose what we make is on this file system. A death may leave the directory that tells it to Tidy.
+func (x *txn) ownUID() (uint32, error) {
+	tmp, name := x.t.opt.Tmp, stagePrefix+x.id+"-owner"
+	if err := tmp.Rmdir(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	if err := tmp.Mkdir(name, 0o700); err != nil {
+		return 0, err
+	}
+	st, err := tmp.Stat(name)
+	return st.UID, errors.Join(err, tmp.Rmdir(name))
 }
 
 // giveStage gives the staging directory that root has made in a user's own tree to this user, whose decree has to

@@ -717,3 +717,43 @@ func TestRootDiesInAUsersTree(t *testing.T) {
 	}
 	require.Greater(t, deaths, 20)
 }
+
+// TestDirectoriesMadeBeforeADeath: wherever decree dies in a directory that gives its group and a list to what is made in it, root's recovery leaves
+// no new directory with that list, or as root's in a user's tree, and takes none for another's.
+func TestDirectoriesMadeBeforeADeath(t *testing.T) {
+	was := files{"p": dir(0o2775), "p/x": file("x"), "p/gone": dir(0o700), "p/old": dir(0o755), "p/old/f": file("f")}
+	will := files{"p": dir(0o2775), "p/x": dir(0o755), "p/x/y": file("y"), "p/new": dir(0o750), "p/new/in": dir(0o2755), "p/old": file("f")}
+	acl := "\x02\x00\x00\x00\x01\x00\x07\x00\xff\xff\xff\xff\x02\x00\x07\x00\x02\x00\x00\x00\x04\x00\x05\x00\xff\xff\xff\xff\x10\x00\x07\x00\xff\xff\xff\xff\x20\x00\x05\x00\xff\xff\xff\xff"
+	deaths := 0
+	for n := 0; ; n++ {
+		r := newRig(t, was)
+		give(t, r)
+		require.NoError(t, os.Chmod(r.path("p"), os.ModeSetgid|0o775))
+		if err := unix.Setxattr(r.path("p"), "system.posix_acl_default", []byte(acl), 0); err != nil {
+			t.Skip("no access control lists here: ", err)
+		}
+		fired := false
+		r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+		_, _ = r.move(steps(was, will))
+		if !fired {
+			break
+		}
+		r.wrap = nil
+		_, _, err := r.recover()
+		require.NoError(t, err, "step %d", n)
+		r.clean()
+		if oldOrNew(r, was, will) == "new" {
+			for _, made := range []tree.Path{"p/x", "p/new", "p/new/in"} {
+				for _, list := range []string{disk.ACL, "system.posix_acl_default"} {
+					_, err := unix.Getxattr(r.path(made), list, nil)
+					require.ErrorIs(t, err, unix.ENODATA, "step %d: %s", n, made)
+				}
+				if info, err := os.Stat(r.path(made)); os.Geteuid() == 0 && err == nil {
+					require.Equal(t, uint32(nobody), info.Sys().(*syscall.Stat_t).Uid, "step %d: %s", n, made)
+				}
+			}
+		}
+		deaths++
+	}
+	require.Greater(t, deaths, 20)
+}
