@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -494,4 +496,53 @@ func TestEditsAfterTheLook(t *testing.T) {
 	require.Equal(t, `file 644 "run\n2\n3\n4\nuser\n"`, now["d/merged"])
 	require.Equal(t, `file 644 "n\n"`, now["n/n"])
 	require.NotContains(t, now, tree.Path("d/moved"))
+}
+
+// TestLookForOthers: who publishes beside a run waits for its look at the tree, which also a command that ends sooner does not end: what is
+// published then has no path of the run's draft lose its base.
+func TestLookForOthers(t *testing.T) {
+	b := newBench(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(b.root, "a"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(b.root, "z"), 0o755))
+	for i := range 4000 {
+		require.NoError(t, os.WriteFile(filepath.Join(b.root, fmt.Sprintf("a/%d", i)), []byte("1\n"), 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(b.root, "z/f"), []byte("1\n"), 0o644))
+	settled(t, b)
+	with(b, func(r *Recorder) (*history.Record, error) {
+		return r.Checkpoint(context.Background(), CheckpointOptions{})
+	})
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	var looks sync.WaitGroup
+	var looked atomic.Bool
+	published, waited := make(chan bool), false
+	res := with(b, func(r *Recorder) (*RunResult, error) {
+		r.looked = func() { looked.Store(true) }
+		res, err := r.RunIsolated(context.Background(), RunOptions{
+			Args: []string{"sh", "-euc", "echo run >z/f"}, Dir: b.root, Stdin: null, Grace: time.Second, Env: os.Environ(),
+			Freed: func() {
+				go func() {
+					defer close(published)
+					looks.Wait()
+					waited = looked.Load()
+					err = os.WriteFile(filepath.Join(b.root, "z/sibling"), nil, 0o644)
+				}()
+			},
+			Back: func() {
+				if looked.Load() { // else no overlay works here
+					<-published
+				}
+			},
+		}, IsolatedOptions{Looks: &looks})
+		if errors.As(err, new(*layer.Refusal)) {
+			t.Skip(err)
+		}
+		return res, err
+	})
+	require.NoError(t, err)
+	require.True(t, waited)
+	require.Zero(t, res.ExitCode)
+	require.Empty(t, res.Record.Draft.NoBase)
 }

@@ -95,10 +95,8 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {
+				look() // before another one can publish
 				err = u.freeLock()
-			}
-			if err == nil {
-				look()
 			}
 			return err
 		},

@@ -11,7 +11,7 @@ import (
 
 // What somebody edits while an isolated run works is known from before the edit where the run's
 // process has looked there first: beside the command it walks what the stat cache has of the
-// tree, once, and reads nothing. A command that ends sooner ends the walk.
+// tree, once, and reads nothing. A command that ends sooner ends the walk, unless others publish beside it.
 
 // openSights opens the cache before the layer is made: what it has is older. A publish beside the
 // run changes directories, and what stood in these is known from the cache alone. Where times are too coarse to tell
@@ -21,7 +21,7 @@ func (u *isolatedRun) openSights(ctx context.Context) (err error) {
 		return err
 	}
 	coarse := u.place.Coarse()
-	if !coarse && (!u.i.Known || !u.sights.Blind()) {
+	if !coarse && (u.i.Looks == nil || !u.sights.Blind()) {
 		return nil
 	}
 	if err := u.r.captureForRuns(ctx, u.x); err != nil {
@@ -56,7 +56,13 @@ func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
 	var walk sync.WaitGroup
 	var err error
 	begin = func() {
+		done := func() {}
+		if looks := u.i.Looks; looks != nil {
+			looks.Add(1)
+			done = looks.Done
+		}
 		walk.Go(func() {
+			defer done()
 			err = u.sights.Look(ctx, u.layer.Settled())
 			if u.r.looked != nil {
 				u.r.looked()
@@ -64,6 +70,9 @@ func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
 		})
 	}
 	return begin, func() {
+		if u.i.Looks != nil { // another one's publish may come before this layer is read
+			walk.Wait()
+		}
 		cancel()
 		if walk.Wait(); err != nil {
 			u.say("what is edited beside the command may have no base, as the tree could not be looked at: %v", err)
