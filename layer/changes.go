@@ -330,18 +330,14 @@ func (w *walk) touched(l *level, e *entry) (bool, error) {
 	if e.has == nil {
 		return e.had != nil && l.hidden, nil
 	}
-	whiteout := e.has.Whiteout
-	if e.has.Kind == disk.Directory || e.has.Kind == disk.Regular && e.has.Size == 0 {
-		xattrs, err := l.upper.Xattrs(e.name)
-		if err != nil {
-			return false, err
-		}
-		for _, x := range xattrs {
-			e.opaque = e.opaque || isOpaque(x)
-			whiteout = whiteout || x.Name == "user.overlay.whiteout" && e.has.Kind == disk.Regular
-		}
+	deleted, err := isWhiteout(l.upper, e.name, e.has)
+	if err == nil && e.has.Kind == disk.Directory {
+		e.opaque, err = opaque(l.upper, e.name)
 	}
-	if whiteout {
+	if err != nil {
+		return false, err
+	}
+	if deleted {
 		e.has = nil
 	}
 	return e.has != nil || e.had != nil, nil

@@ -142,7 +142,21 @@ func opaque(dir disk.Dir, name string) (bool, error) {
 	return false, err
 }
 
-func isOpaque(x disk.Xattr) bool { return x.Name == "user.overlay.opaque" && string(x.Value) == "y" }
+// opaqueName is the attribute by which a directory of the layer hides what the root has there.
+const opaqueName = "user.overlay.opaque"
+
+func isOpaque(x disk.Xattr) bool { return x.Name == opaqueName && string(x.Value) == "y" }
+
+// isWhiteout says whether a file of the layer marks a deletion.
+func isWhiteout(dir disk.Dir, name string, in *disk.Info) (bool, error) {
+	if in.Kind != disk.Regular || in.Size > 0 {
+		return in.Whiteout, nil
+	}
+	xattrs, err := dir.Xattrs(name)
+	return slices.ContainsFunc(xattrs, marksDeletion), err
+}
+
+func marksDeletion(x disk.Xattr) bool { return x.Name == "user.overlay.whiteout" }
 
 // had says whether the layer had the path, or hid what the root has there.
 func (a *again) had(path tree.Path) bool {

@@ -194,7 +194,7 @@ func (u *isolatedRun) prepareNext(ctx context.Context, n int) (err error) {
 			return err
 		}
 		err = u.freshLayer(ctx)
-	} else {
+	} else if err = u.layer.GiveBackDecree(u.rec.ID, decreeWrites); err == nil {
 		u.mount, err = u.layer.Mount()
 	}
 	if err != nil {
