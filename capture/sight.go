@@ -340,12 +340,12 @@ func (s *Sightings) stands(d disk.Dir, at ref, p tree.Path) bool {
 		}
 	case deeper, s.old(&in): // nothing is below what is no directory
 	default:
-		if i < 0 || !s.ahead(in.Ctime) || !s.isAs(b, i, &in) {
+		if i < 0 || !s.ahead(&in) || !s.isAs(b, i, &in) {
 			return false
 		}
 	}
 	self, err := d.Self()
-	return err == nil && (s.old(&self) || s.ahead(self.Ctime) && b.sameListing(&self))
+	return err == nil && (s.old(&self) || s.ahead(&self) && b.sameListing(&self))
 }
 
 // isAs says whether in has the facts of the cache's record i.
@@ -360,8 +360,15 @@ func (s *Sightings) isAs(b block, i int, in *disk.Info) bool {
 	return false
 }
 
-// ahead says whether a time lies so far in the future of the moment that no file system's clock was there.
-func (s *Sightings) ahead(ctime int64) bool { return ctime > s.before+int64(time.Minute) }
+// ahead says whether the time of a file lies so far in the future of the moment that no file system's clock was there: the cache, which is older,
+// has seen it there, and whatever was changed since has a time of its own.
+func (s *Sightings) ahead(in *disk.Info) bool {
+	off := time.Minute
+	if in.Dev == s.dev { // the moment is of that clock
+		off = disk.FineTick
+	}
+	return in.Ctime > s.before+int64(off)
+}
 
 // recalled is what the cache has of p.
 func (s *Sightings) recalled(p tree.Path) (was *tree.Entry, known bool) {

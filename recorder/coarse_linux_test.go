@@ -218,10 +218,16 @@ func TestEnterOnCoarseTimes(t *testing.T) {
 // TestIsolatedWithTimesInTheFuture: what was saved while the clock was ahead has a base all the same once the tree was captured since,
 // as at the end of a run that had none there; what is edited beside the run has none.
 func TestIsolatedWithTimesInTheFuture(t *testing.T) {
+	for _, ahead := range []time.Duration{20 * time.Second, 365 * 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) { isolatedWithTimesAhead(t, ahead) })
+	}
+}
+
+func isolatedWithTimesAhead(t *testing.T, ahead time.Duration) {
 	b, right := &isolatedBench{newBench(t), IsolatedOptions{}}, int64(0)
 	b.disk = disktest.Stamped(disk.OS, func(at int64) int64 {
 		if at < right {
-			return at + int64(365*24*time.Hour)
+			return at + int64(ahead)
 		}
 		return at
 	})
