@@ -175,6 +175,7 @@ What the run committed stays in the draft's layer. With --with-git it comes alon
 		},
 		exits: []exit{
 			{"0", "done, or nothing to do"},
+			{"1", "the files are published, and not all that the run committed"},
 			{"3", "no such draft, or several and none was named"},
 			{"4", "edited since, or not confirmed; nothing was changed"},
 			{"5", "a content is not what was recorded; nothing was changed"},
@@ -229,7 +230,12 @@ func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) erro
 	if what == "" && result.Record != nil {
 		what = result.Record.Parent
 	}
-	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: "published", what: what, paths: len(opt.Paths) > 0})
+	err = s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: "published", what: what, paths: len(opt.Paths) > 0})
+	if result.GitLeft && err == nil {
+		err = &project.Error{Kind: project.Failed, Msg: "not all that the run committed was published", State: "the files are published, and the draft waits with the rest",
+			Advice: "once the cause named above is gone: " + quoteWord("decree publish --with-git "+what)}
+	}
+	return err
 }
 
 // namesNoDraft has an error for want of a draft say that the first word, taken for a PATH, is none.

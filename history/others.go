@@ -162,8 +162,8 @@ func (h *History) ofRecord(dir disk.Dir, name, prefix string, files ownFiles) (b
 	at := path.Join(prefix, name)
 	switch st.Kind {
 	case disk.Directory:
-		if at == project.OutboxDir {
-			return true, nil // retention has looked whether anything waits in it
+		if number, earlier := strings.CutPrefix(at, project.OutboxDir+"."); at == project.OutboxDir || earlier && digits(number) {
+			return true, nil // retention has looked whether anything waits in it; those of earlier attempts were given up
 		}
 		sub, err := dir.OpenDir(name)
 		if err != nil {

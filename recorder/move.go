@@ -32,6 +32,7 @@ type MoveResult struct {
 	Outcome *worktree.Outcome
 	Notes   []string
 	Lost    []tree.Path // what the store lacks of a backup's tree
+	GitLeft bool        // of a publish with git: not all refs are as they are to be; the notes say why
 	To      Point       // of a restore: the state that it goes to
 
 	Walked []history.Link // what an undo took back, or a redo brought again, in this order

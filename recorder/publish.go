@@ -223,7 +223,7 @@ func (b *publication) markGit() error {
 // where the ref is, stays.
 func (b *publication) moveGit() error {
 	notes, whole := b.git.move()
-	b.res.Notes = append(b.res.Notes, notes...)
+	b.res.Notes, b.res.GitLeft = append(b.res.Notes, notes...), !whole
 	if !whole && b.fate.State == history.DraftPublished {
 		b.fate.State = history.DraftPartly
 		if err := b.r.publishedInPart(b.rec); err != nil {
