@@ -59,19 +59,20 @@ func outboxOf(rec *recorder.Recorder, id string) *Outbox {
 }
 
 // nearest is the outbox itself, or that of the nearest run around its run that is under way; nil where all are over. well says that those that
-// are over have succeeded: of one that was pruned nobody knows that.
+// are over have succeeded: of one that was pruned nobody knows that. An agent's turn has no outbox, and is passed over.
 func (b *Outbox) nearest() (open *Outbox, well bool) {
 	well = true
 	for {
-		if b.underWay() {
+		run, err := b.rec.History().Get(b.id)
+		turn := err == nil && run.Reason == history.Turn
+		if !turn && b.underWay() {
 			return b, well
 		}
 		around := b.rec.Project().Layer // the store of a layer does not have the layer's own run
-		run, err := b.rec.History().Get(b.id)
 		if err == nil {
 			around = cmp.Or(run.Inside, around)
 		}
-		well = well && err == nil && run.Status == history.StatusSucceeded
+		well = well && (turn || err == nil && run.Status == history.StatusSucceeded)
 		if around == "" {
 			return nil, well
 		}
@@ -262,6 +263,10 @@ func passOnInner(rec *recorder.Recorder, of *history.Record) error {
 	}
 	box, good := outboxOf(rec, of.ID), []string{of.ID}
 	for _, part := range parts {
+		if part.Reason == history.Turn && slices.Contains(good, part.Inside) {
+			good = append(good, part.ID)
+			continue
+		}
 		counts := part.Isolated == "" || part.Draft != nil && part.Draft.State == history.DraftPublished
 		if part.Reason != history.Run || part.Status != history.StatusSucceeded || !counts || !slices.Contains(good, part.Inside) {
 			continue
