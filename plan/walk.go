@@ -142,22 +142,37 @@ func (s *Source) Bases() map[tree.Path]*tree.Entry {
 func (s *Source) Rebase(from map[tree.Path]*tree.Entry) {
 	sections := make([]Section, 0, len(s.Sections))
 	for t := range s.transitions() {
-		old, is := from[t.path]
-		switch {
-		case !is:
+		if old, is := from[t.path]; is {
+			sections = append(sections, storedSections(tree.Change{Path: t.path, Old: old, New: t.new})...)
+		} else {
 			sections = append(sections, t.sections...)
-			continue
-		case old != nil && t.new != nil && old.Type == t.new.Type:
-			sections = append(sections, Section{Path: t.path, Old: old, New: t.new, op: patch.OpModify, stored: true})
-			continue
-		case old != nil:
-			sections = append(sections, Section{Path: t.path, Old: old, op: patch.OpDelete, stored: true})
-		}
-		if t.new != nil {
-			sections = append(sections, Section{Path: t.path, New: t.new, op: patch.OpCreate, stored: true})
 		}
 	}
 	s.Sections = sections
+}
+
+// Add has the source make further changes, by their paths, of which it has none. Their contents are read from Objects.
+func (s *Source) Add(changes map[tree.Path]tree.Change) {
+	for _, c := range changes {
+		if !tree.SameEntry(c.Old, c.New) {
+			s.Sections = append(s.Sections, storedSections(c)...)
+		}
+	}
+	slices.SortStableFunc(s.Sections, func(a, b Section) int { return a.Path.Compare(b.Path) })
+}
+
+// storedSections are those of one change.
+func storedSections(c tree.Change) (out []Section) {
+	if c.Old != nil && c.New != nil && c.Old.Type == c.New.Type {
+		return []Section{{Path: c.Path, Old: c.Old, New: c.New, op: patch.OpModify, stored: true}}
+	}
+	if c.Old != nil {
+		out = append(out, Section{Path: c.Path, Old: c.Old, op: patch.OpDelete, stored: true})
+	}
+	if c.New != nil {
+		out = append(out, Section{Path: c.Path, New: c.New, op: patch.OpCreate, stored: true})
+	}
+	return out
 }
 
 // Only leaves in the source the paths that has says yes to.

@@ -282,7 +282,11 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Lay
 	if err := x.w.Flush(); err != nil {
 		return nil, nil, nil, err
 	}
-	return &renewed, changes, layerNotes(found, draft.NoBase), r.history.RenewDraft(&renewed, sum)
+	notes = layerNotes(found, draft.NoBase)
+	if back := takenBackIn(&draft, changes); len(back) > 0 {
+		notes = append(notes, fmt.Sprintf("published, and as before in the draft again, so that its next publish takes back: %s", some(back)))
+	}
+	return &renewed, changes, notes, r.history.RenewDraft(&renewed, sum)
 }
 
 // collectAgain is collectLayer for a layer whose draft has the changes before. What their
@@ -301,10 +305,7 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		earlier[c.Path], recorded[c.Path] = c, true
 		noDir[c.Path] = !c.New.IsDir()
 	}
-	newBases, err := r.newBases(was, found.Touched, earlier)
-	if err != nil {
-		return nil, err
-	}
+	newBases := r.newBases(was, found.Touched, earlier)
 	touched := found.Touched[:0]
 	for _, t := range found.Touched {
 		c, is := earlier[t.Path]
@@ -332,39 +333,19 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	return found, nil
 }
 
-// newBases are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them: what was merged with
-// edits then goes on from what the draft had, and what is back at its base is a change of what the tree has by now. The directories above
-// were there. Of all others a publish finds the base out (see rebase).
-func (r *Recorder) newBases(was *history.Record, touched []layer.Touched, earlier map[tree.Path]tree.Change) (map[tree.Path]layer.Touched, error) {
-	publishes, err := r.publishesOf(was)
-	if len(publishes) == 0 || err != nil {
-		return nil, err
-	}
-	brought, stands, ever := r.broughtBy(was.Draft, was.Draft.By), r.broughtBy(nil, was.Draft.By), r.broughtBy(nil, publishes)
+// newBases are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them merged with
+// edits: they go on from what the draft had. The directories above were there. Of all others a publish finds the base out (see rebase).
+func (r *Recorder) newBases(was *history.Record, touched []layer.Touched, earlier map[tree.Path]tree.Change) map[tree.Path]layer.Touched {
+	brought := r.broughtBy(was.Draft, was.Draft.By)
 	out := map[tree.Path]layer.Touched{}
 	for _, t := range touched {
 		c, recorded := earlier[t.Path]
-		at, published := ever[t.Path]
-		if !recorded || !published {
+		b, whole := brought[t.Path], brought.whole(t.Path)
+		if !recorded || !whole && !b.part || tree.SameEntry(t.New, c.New) || tree.SameEntry(t.New, c.Old) || tree.SameEntry(b.was, c.Old) || baseless(was.Draft.NoBase, t.Path) {
 			continue
 		}
-		b, whole := brought[t.Path], brought.whole(t.Path)
-		switch merged := (whole || b.part) && !tree.SameEntry(t.New, c.New) && !tree.SameEntry(b.was, c.Old) && !baseless(was.Draft.NoBase, t.Path); {
-		case merged && whole:
-			t.Old, t.NoBase = c.New, false
-		case merged:
+		if t.Old, t.NoBase = c.New, false; !whole {
 			t.Old, t.NoBase = b.is, true
-		case tree.SameEntry(t.New, c.Old):
-			now, lerr := r.tree.Look(t.Path)
-			s, is := stands[t.Path]
-			unknown := lerr != nil || now.IsFile() && !r.store.Has(now.SHA256) // as what is ignored by now
-			left := is && !unknown && tree.SameEntry(s.is, now) && tree.SameEntry(s.was, c.Old)
-			t.Old, t.NoBase = now, !left
-			if unknown || tree.SameEntry(now, t.New) { // until an undo or a redo has the tree as it was otherwise
-				t.Old = otherThan(t.New, at)
-			}
-		default:
-			continue
 		}
 		out[t.Path] = t
 		for up := t.Path.Parent(); up != "" && t.Old != nil; up = up.Parent() {
@@ -373,15 +354,7 @@ func (r *Recorder) newBases(was *history.Record, touched []layer.Touched, earlie
 			}
 		}
 	}
-	return out, nil
-}
-
-// otherThan is the state of a path before or after records brought it that is not e; e where both are.
-func otherThan(e *tree.Entry, at broughtPath) *tree.Entry {
-	if tree.SameEntry(at.is, e) {
-		return at.was
-	}
-	return at.is
+	return out
 }
 
 // addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, or the rules ignore by now
@@ -458,6 +431,19 @@ func (r *Recorder) outdated(draft *history.Record, before, now []tree.Change) (m
 		}
 	}
 	return out, nil
+}
+
+// takenBackIn are the paths that records have published, and that are no changes of the draft any more.
+func takenBackIn(draft *history.Draft, changes []tree.Change) (paths []tree.Path) {
+	for _, id := range draft.By {
+		for _, path := range draft.Outdated[id] {
+			if !slices.ContainsFunc(changes, func(c tree.Change) bool { return c.Path == path }) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // entered renews the drafts in whose layers a process worked that is gone.

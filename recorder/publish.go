@@ -292,8 +292,8 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 	return p, lost, nil
 }
 
-// rebase has the source of a draft begin, where a command in the layer has changed what a record had published, with what that has brought; the paths
-// that lost names have no base to compare the tree with, and its texts say why.
+// rebase has the source of a draft begin, where a command in the layer has changed what a record had published, with what that has brought; what
+// is no change of the draft any more is taken back. The paths that lost names have no base to compare the tree with, and its texts say why.
 func (r *Reader) rebase(rec *history.Record, src *plan.Source) (lost map[tree.Path]string, err error) {
 	lost = map[tree.Path]string{}
 	for _, path := range rec.Draft.NoBase {
@@ -306,7 +306,7 @@ func (r *Reader) rebase(rec *history.Record, src *plan.Source) (lost map[tree.Pa
 	if err != nil {
 		return nil, err
 	}
-	bases, moved := src.Bases(), map[tree.Path]*tree.Entry{}
+	bases, moved, back := src.Bases(), map[tree.Path]*tree.Entry{}, map[tree.Path]tree.Change{}
 	for _, id := range slices.Backward(publishes) {
 		by, err := r.history.Get(id)
 		var changes []tree.Change
@@ -318,19 +318,30 @@ func (r *Reader) rebase(rec *history.Record, src *plan.Source) (lost map[tree.Pa
 				lost[path] = "what " + id + " brought cannot be read: " + err.Error()
 			}
 		}
+		stands := slices.Contains(rec.Draft.By, id)
 		for _, c := range changes {
 			base, is := bases[c.Path]
 			onIt := tree.SameEntry(base, c.Old)
+			outdated := slices.Contains(rec.Draft.Outdated[id], c.Path)
 			switch {
-			case !is || !slices.Contains(rec.Draft.Outdated[id], c.Path):
-			case !slices.Contains(rec.Draft.By, id) && !onIt:
+			case is && !outdated:
+			case !is && stands && outdated:
+				if first, again := back[c.Path]; again {
+					c.Old = first.New
+				}
+				back[c.Path] = tree.Change{Path: c.Path, Old: c.New, New: c.Old}
+			case !is && stands:
+				delete(back, c.Path) // it was published again since
+			case !is:
+			case !stands && !onIt:
 				lost[c.Path] = "the draft goes on from what " + id + " brought, which was taken back"
-			case slices.Contains(rec.Draft.By, id) && onIt:
+			case stands && onIt:
 				bases[c.Path], moved[c.Path] = c.New, c.New
 			}
 		}
 	}
 	src.Rebase(moved)
+	src.Add(back)
 	return lost, nil
 }
 

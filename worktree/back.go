@@ -327,7 +327,7 @@ func (x *txn) oldBack(s *step) error {
 			}
 			s.seen.at = oldState
 		case oldState:
-			return x.refit(s)
+			return x.refit(s, s.From)
 		case other, newState:
 			x.leave(s, "edited since")
 		}
@@ -345,16 +345,16 @@ func (x *txn) oldBack(s *step) error {
 	return nil
 }
 
-// refit goes on with the directory that an earlier taking back has made again, and in which that died. One that was
-// not taken out has another mode; where that is the same as a new one's, it stays as it is.
-func (x *txn) refit(s *step) error {
+// refit goes on with a directory that a dead process has just made. One that was there before, or with which that had come to the end, has
+// another mode, and its owner and lists are what somebody has given it.
+func (x *txn) refit(s *step, e *tree.Entry) error {
 	d, st, err := x.statDir(s)
 	if err != nil || d == nil {
 		return err
 	}
 	d.release()
-	if isNewDirMode(st.Mode) && !loosely(st.Mode, s.From.Mode) {
-		return x.fitDir(s, s.From)
+	if isNewDirMode(st.Mode) {
+		return x.fitDir(s, e)
 	}
 	return nil
 }

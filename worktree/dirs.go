@@ -53,7 +53,18 @@ func (x *txn) loosenOne(s *step) error {
 	if !x.lacksRights(st.Mode) || st.UID != x.uid || !s.ownMode(st.Mode) {
 		return nil
 	}
+	if isNewDirMode(st.Mode) && s.kind != chmodDir {
+		return x.fitDir(s, s.eitherDir())
+	}
 	return d.Chmod(s.Path.Name(), st, st.Mode|0o700)
+}
+
+// eitherDir is what of From and To is a directory, as at least one is.
+func (s *step) eitherDir() *tree.Entry {
+	if s.To.IsDir() {
+		return s.To
+	}
+	return s.From
 }
 
 // ownMode says whether a directory's mode is one that the transaction found or
@@ -65,7 +76,8 @@ func (s *step) ownMode(mode uint32) bool {
 		bits = ^uint32(tree.SpecialBits)
 	}
 	is := func(e *tree.Entry) bool { return e.IsDir() && loosely(mode&bits, e.Mode&bits) }
-	return is(s.From) || is(s.To) || s.kind != chmodDir && isNewDirMode(mode)
+	const newDirModeBefore = 0o700 // of earlier versions
+	return is(s.From) || is(s.To) || s.kind != chmodDir && (isNewDirMode(mode) || mode&bits == newDirModeBefore)
 }
 
 // statDir returns the parent's handle and the Info of the directory at the

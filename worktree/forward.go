@@ -221,7 +221,7 @@ func (x *txn) putIn(s *step) error {
 // makeDir makes the step's directory, open to us until the end.
 func (x *txn) makeDir(s *step) error {
 	if s.seen.at == newState {
-		return x.fitDir(s, s.To) // a death may have come between
+		return x.refit(s, s.To)
 	}
 	if err := x.mkdir(s, s.To); err != nil {
 		return err

@@ -285,8 +285,9 @@ func (x *txn) observeAll(ctx context.Context) error { return x.each(ctx, all, x.
 
 func all(*facts) bool { return true }
 
-// newDirMode is the mode that a new directory is made with; the system adds set-group-ID in a directory that has it.
-const newDirMode = 0o700
+// newDirMode is the mode that a new directory is made with, until fitDir gives it its owner and more rights. Nobody else gives a directory such a
+// mode. The system adds set-group-ID in a directory that has it.
+const newDirMode = 0o600
 
 func isNewDirMode(mode uint32) bool { return mode&^tree.SpecialBits == newDirMode }
 
