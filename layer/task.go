@@ -13,9 +13,9 @@ import (
 )
 
 // GiveBackDecree has the layer show again what its command has deleted of the root's .decree, for another attempt in it: the message that is
-// its task, the routine, the configuration. What the command has written there stays. An overlay forgets the deletions; a clone gets the files
-// again, but for the messages, of other runs nothing, and nothing of the directories called as skipped, which decree makes itself. No process may
-// work in the layer.
+// its task, the routine, the configuration. What the command has written there stays, and so does what it has done in the inbox: a message that it
+// has deleted there may be one that it has renamed. An overlay forgets the deletions; a clone gets the files again, of other runs nothing, and nothing
+// of the directories called as skipped, which decree makes itself. No process may work in the layer.
 func (l *Layer) GiveBackDecree(run string, skipped []string) error {
 	top, err := l.Top()
 	if err != nil {
@@ -69,7 +69,7 @@ func undelete(dir disk.Dir, name string) error {
 	defer sub.Close()
 	list, err := sub.List()
 	for _, e := range list {
-		if err == nil {
+		if err == nil && (name != ".decree" || e.Name != "inbox") {
 			err = undelete(sub, e.Name)
 		}
 	}

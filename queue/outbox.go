@@ -59,20 +59,19 @@ func outboxOf(rec *recorder.Recorder, id string) *Outbox {
 }
 
 // nearest is the outbox itself, or that of the nearest run around its run that is under way; nil where all are over. well says that those that
-// are over have succeeded: of one that was pruned nobody knows that. An agent's turn has no outbox, and is passed over.
+// are over have succeeded: of one that was pruned nobody knows that. An agent's turn, and a run that is no message's, have none, and are passed over.
 func (b *Outbox) nearest() (open *Outbox, well bool) {
 	well = true
 	for {
-		run, err := b.rec.History().Get(b.id)
-		turn := err == nil && run.Reason == history.Turn
-		if !turn && b.underWay() {
+		if b.underWay() {
 			return b, well
 		}
 		around := b.rec.Project().Layer // the store of a layer does not have the layer's own run
+		run, err := b.rec.History().Get(b.id)
 		if err == nil {
 			around = cmp.Or(run.Inside, around)
 		}
-		well = well && (turn || err == nil && run.Status == history.StatusSucceeded)
+		well = well && err == nil && (run.Status == history.StatusSucceeded || run.Status == history.StatusOpen || run.Reason == history.Turn)
 		if around == "" {
 			return nil, well
 		}
@@ -85,8 +84,7 @@ func (b *Outbox) underWay() bool {
 	if b.apart || b.id == b.rec.Project().Layer {
 		return true
 	}
-	_, err := b.rec.History().Opened(b.id)
-	return err == nil
+	return b.rec.SendsNow(b.id)
 }
 
 // isCloneOf says whether root is the clone in which the command of the run id works. That of its

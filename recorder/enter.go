@@ -256,6 +256,11 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Lay
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	back, err := r.backAtBase(was, before)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	before = append(before, back...)
 	found, err := r.collectAgain(ctx, x, l, was, before, seen, had)
 	if err != nil {
 		return nil, nil, nil, err
@@ -333,15 +338,49 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	return found, nil
 }
 
+// backAtBase are the paths that records have published, and of which the draft tells nothing any more, as what it has is their base again.
+func (r *Recorder) backAtBase(draft *history.Record, told []tree.Change) (back []tree.Change, err error) {
+	if len(draft.Draft.Outdated) == 0 {
+		return nil, nil
+	}
+	publishes, err := r.publishesOf(draft)
+	if err != nil {
+		return nil, err
+	}
+	known := map[tree.Path]bool{}
+	for _, c := range told {
+		known[c.Path] = true
+	}
+	for _, id := range publishes { // the first had the base before it
+		rec, err := r.history.Get(id)
+		if err != nil {
+			continue // it was removed
+		}
+		changes, err := r.history.DiffChanges(rec)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range changes {
+			if !known[c.Path] && slices.Contains(draft.Draft.Outdated[id], c.Path) {
+				known[c.Path] = true
+				back = append(back, tree.Change{Path: c.Path, Old: c.Old, New: c.Old})
+			}
+		}
+	}
+	return back, nil
+}
+
 // newBases are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them merged with
 // edits: they go on from what the draft had. The directories above were there. Of all others a publish finds the base out (see rebase).
 func (r *Recorder) newBases(was *history.Record, touched []layer.Touched, earlier map[tree.Path]tree.Change) map[tree.Path]layer.Touched {
-	brought := r.broughtBy(was.Draft, was.Draft.By)
+	brought, stands := r.broughtBy(was.Draft, was.Draft.By), r.broughtBy(nil, was.Draft.By)
 	out := map[tree.Path]layer.Touched{}
 	for _, t := range touched {
 		c, recorded := earlier[t.Path]
 		b, whole := brought[t.Path], brought.whole(t.Path)
-		if !recorded || !whole && !b.part || tree.SameEntry(t.New, c.New) || tree.SameEntry(t.New, c.Old) || tree.SameEntry(b.was, c.Old) || baseless(was.Draft.NoBase, t.Path) {
+		changed := !tree.SameEntry(t.New, c.New) && !tree.SameEntry(t.New, c.Old)
+		merged := stands[t.Path].edited || !tree.SameEntry(stands[t.Path].first, c.Old)
+		if !recorded || !whole && !b.part || !changed || !merged || baseless(was.Draft.NoBase, t.Path) {
 			continue
 		}
 		if t.Old, t.NoBase = c.New, false; !whole {

@@ -43,6 +43,9 @@ func (u *isolatedRun) attempts(ctx context.Context) error {
 		if stopped {
 			return u.conclude(ctx, found)
 		}
+		if err := u.mendForNext(); err != nil {
+			return u.unrecorded(err)
+		}
 		if err := u.withdrawSent(); err != nil {
 			return u.unrecorded(err)
 		}
@@ -180,6 +183,19 @@ func (u *isolatedRun) keepAttempt(ctx context.Context, n int, found *layer.Colle
 		return err
 	}
 	return u.file(n)
+}
+
+// mendForNext writes the run's own files again: in a clone the command has seen them at their place, and may have deleted them.
+func (u *isolatedRun) mendForNext() error {
+	run, err := u.r.history.EnsureRun(u.rec.ID)
+	if err != nil {
+		return err
+	}
+	run.Close()
+	if err := u.mendFiles(); err != nil {
+		return err
+	}
+	return u.makeOutbox()
 }
 
 // prepareNext prepares what the attempt after n works in.

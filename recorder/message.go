@@ -184,7 +184,7 @@ func (r *Reader) refuseWaiting(rec *history.Record) error {
 			tree.ShellWord(strings.TrimSuffix(name, messageEnd)), rec.ID)}
 }
 
-// publishesOf are the records that published a part of the draft rec, newest first, also those that were undone since.
+// publishesOf are the records that published a part of the draft rec, the oldest first, also those that were undone since.
 func (r *Reader) publishesOf(rec *history.Record) (by []string, err error) {
 	err = r.history.Newest(func(o *history.Record) bool {
 		if o.Reason == history.Publish && o.Parent == rec.ID {
@@ -192,6 +192,7 @@ func (r *Reader) publishesOf(rec *history.Record) (by []string, err error) {
 		}
 		return o.ID != rec.ID
 	})
+	slices.Reverse(by)
 	return by, err
 }
 
@@ -209,6 +210,15 @@ func (r *Reader) WasPublished(rec *history.Record) (bool, error) {
 		return !brought.whole(c.Path) && (err != nil || !tree.SameEntry(has, c.New))
 	}
 	return err != nil || !slices.ContainsFunc(all, never), nil //nolint:nilerr // of what cannot be read nothing can be published any more
+}
+
+// extraOutbox says in an open record that the run has an outbox.
+const extraOutbox = "outbox"
+
+// SendsNow says whether the run id is under way and has an outbox.
+func (r *Reader) SendsNow(id string) bool {
+	o, err := r.history.Opened(id)
+	return err == nil && o.Extra[extraOutbox] != nil
 }
 
 // makeOutbox makes the command's outbox.

@@ -253,9 +253,17 @@ func (r *Reader) verdictsOn(logged []*history.Record, policies map[string]retent
 	for _, rec := range logged {
 		inside[rec.ID] = rec.Inside
 	}
-	begun, going := map[string]bool{}, slices.Collect(maps.Keys(underWay))
+	begun, going, sent := map[string]bool{}, slices.Collect(maps.Keys(underWay)), map[string]bool{}
 	for _, o := range open {
 		begun[o.Record.ID], inside[o.Record.ID], going = true, o.Record.Inside, append(going, o.Record.ID)
+	}
+	for i, rec := range logged {
+		if sent[rec.ID], err = r.keepsMessages(rec); err != nil {
+			return nil, err
+		}
+		if sent[rec.ID] && i == len(logged)-1 { // it has just ended, and what was sent in it is yet to be passed on to what is around it
+			going = append(going, rec.ID)
+		}
 	}
 	// What was made inside a record that is not over is a part of it, and what such a one was made inside of says whose part that is.
 	parts := map[string]bool{}
@@ -267,13 +275,9 @@ func (r *Reader) verdictsOn(logged []*history.Record, policies map[string]retent
 	}
 	list := make([]retention.Record, 0, len(logged))
 	for i, rec := range logged {
-		outbox, err := r.keepsMessages(rec)
-		if err != nil {
-			return nil, err
-		}
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, UnderWay: underWay[rec.ID] || rec.Reason == history.Publish && underWay[rec.Parent], Draft: rec.Draft.Waits(), Part: parts[rec.ID], Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: sent[rec.ID], UnderWay: underWay[rec.ID] || rec.Reason == history.Publish && underWay[rec.Parent], Draft: rec.Draft.Waits(), Part: parts[rec.ID], Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	needRedos(list, logged)
@@ -361,9 +365,10 @@ func (r *Reader) BegunInTree() (names []string, err error) {
 const maxQueueFile = 4 << 20
 
 // keepsMessages says whether messages lie in the outbox of a run that did not succeed, or that could not pass them on to the run around it.
-// They are in no other place: a person may still want them.
+// They are in no other place: a person may still want them, unless he has discarded what the run did.
 func (r *Reader) keepsMessages(rec *history.Record) (bool, error) {
-	if rec.Reason != history.Run || rec.Status == history.StatusSucceeded && rec.Inside == "" {
+	discarded := rec.Draft != nil && rec.Draft.State == history.DraftDiscarded
+	if rec.Reason != history.Run || rec.Status == history.StatusSucceeded && (rec.Inside == "" || discarded) {
 		return false, nil
 	}
 	run, err := r.history.OpenRun(rec.ID)

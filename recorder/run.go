@@ -402,6 +402,9 @@ func (u *run) makeRecord(id string, started time.Time) error {
 	}
 	u.limits.record(u.rec)
 	u.opened = &history.Opened{Record: u.rec, Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
+	if u.o.Outbox {
+		u.opened.Extra[extraOutbox] = json.RawMessage("true")
+	}
 	if u.o.Label != "" {
 		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
 		return history.CheckLabel(u.o.Label)
