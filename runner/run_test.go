@@ -452,7 +452,7 @@ func TestOutsideWorksInTheRoot(t *testing.T) {
 			require.NoError(t, err)
 			defer in.Close()
 			defer release.Close()
-			c := shell(`mkfifo "$1/up"; exec 3<&0; (cd "`+tt.dir+`" && exec env `+tt.id+` setsid sh -c 'echo $$ >"$1/up"; exec cat <&3 3<&-' sh "$1" `+
+			c := shell(`mkfifo "$1/up"; exec 3<&0; (cd "`+tt.dir+`" && exec env `+tt.id+` setsid sh -c 'echo $$ >"$1/up"; read end <&3' sh "$1" `+
 				tt.redirect+` >/dev/null 2>&1) & read pid <"$1/up"; echo $pid`, filepath.Join(dir, "link"))
 			c.Stdout = output(t)
 			c.Stdin, c.Root = in, filepath.Join(dir, "link/root")
