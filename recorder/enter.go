@@ -288,7 +288,7 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Lay
 		return nil, nil, nil, err
 	}
 	notes = layerNotes(found, draft.NoBase)
-	if back := takenBackIn(&draft, changes); len(back) > 0 {
+	if back := r.takenBackIn(&draft, changes); len(back) > 0 {
 		notes = append(notes, fmt.Sprintf("published, and as before in the draft again, so that its next publish takes back: %s", some(back)))
 	}
 	return &renewed, changes, notes, r.history.RenewDraft(&renewed, sum)
@@ -446,8 +446,11 @@ func (r *Recorder) outdated(draft *history.Record, before, now []tree.Change) (m
 	}
 	other := map[tree.Path]bool{}
 	for _, c := range before {
-		n, there := is[c.Path]
-		other[c.Path] = !there || !tree.SameEntry(n.New, c.New)
+		has := c.Old // its base, where the draft does not change it any more
+		if n, there := is[c.Path]; there {
+			has = n.New
+		}
+		other[c.Path] = !tree.SameEntry(has, c.New)
 	}
 	out := map[string][]tree.Path{}
 	publishes, err := r.publishesOf(draft)
@@ -472,11 +475,18 @@ func (r *Recorder) outdated(draft *history.Record, before, now []tree.Change) (m
 	return out, nil
 }
 
-// takenBackIn are the paths that records have published, and that are no changes of the draft any more.
-func takenBackIn(draft *history.Draft, changes []tree.Change) (paths []tree.Path) {
+// takenBackIn are the paths that records have published, and that are no changes of the draft any more; no publish since has taken them back.
+func (r *Recorder) takenBackIn(draft *history.Draft, changes []tree.Change) (paths []tree.Path) {
+	if len(draft.Outdated) == 0 {
+		return nil
+	}
+	told, brought := map[tree.Path]bool{}, r.broughtBy(draft, draft.By)
+	for _, c := range changes {
+		told[c.Path] = true
+	}
 	for _, id := range draft.By {
 		for _, path := range draft.Outdated[id] {
-			if !slices.ContainsFunc(changes, func(c tree.Change) bool { return c.Path == path }) {
+			if !told[path] && !brought.whole(path) {
 				paths = append(paths, path)
 			}
 		}
