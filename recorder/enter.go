@@ -343,31 +343,40 @@ func (r *Recorder) backAtBase(draft *history.Record, told []tree.Change) (back [
 	if len(draft.Draft.Outdated) == 0 {
 		return nil, nil
 	}
-	publishes, err := r.publishesOf(draft)
-	if err != nil {
-		return nil, err
-	}
 	known := map[tree.Path]bool{}
 	for _, c := range told {
 		known[c.Path] = true
 	}
-	for _, id := range publishes { // the first had the base before it
+	err = r.eachPublished(draft, func(id string, c tree.Change) { // the first had the base before it
+		if !known[c.Path] && slices.Contains(draft.Draft.Outdated[id], c.Path) {
+			known[c.Path] = true
+			back = append(back, tree.Change{Path: c.Path, Old: c.Old, New: c.Old})
+		}
+	})
+	return back, err
+}
+
+// eachPublished calls each with what the records that published a part of the draft have brought, the oldest first. Of one that was removed
+// nothing is known.
+func (r *Recorder) eachPublished(draft *history.Record, each func(id string, c tree.Change)) error {
+	publishes, err := r.publishesOf(draft)
+	if err != nil {
+		return err
+	}
+	for _, id := range publishes {
 		rec, err := r.history.Get(id)
 		if err != nil {
 			continue // it was removed
 		}
 		changes, err := r.history.DiffChanges(rec)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, c := range changes {
-			if !known[c.Path] && slices.Contains(draft.Draft.Outdated[id], c.Path) {
-				known[c.Path] = true
-				back = append(back, tree.Change{Path: c.Path, Old: c.Old, New: c.Old})
-			}
+			each(id, c)
 		}
 	}
-	return back, nil
+	return nil
 }
 
 // newBases are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them merged with
@@ -453,26 +462,12 @@ func (r *Recorder) outdated(draft *history.Record, before, now []tree.Change) (m
 		other[c.Path] = !tree.SameEntry(has, c.New)
 	}
 	out := map[string][]tree.Path{}
-	publishes, err := r.publishesOf(draft)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range publishes {
-		rec, err := r.history.Get(id)
-		if err != nil {
-			continue // it was removed
+	err := r.eachPublished(draft, func(id string, c tree.Change) {
+		if other[c.Path] || slices.Contains(draft.Draft.Outdated[id], c.Path) {
+			out[id] = append(out[id], c.Path)
 		}
-		changes, err := r.history.DiffChanges(rec)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range changes {
-			if other[c.Path] || slices.Contains(draft.Draft.Outdated[id], c.Path) {
-				out[id] = append(out[id], c.Path)
-			}
-		}
-	}
-	return out, nil
+	})
+	return out, err
 }
 
 // takenBackIn are the paths that records have published, and that are no changes of the draft any more; no publish since has taken them back.
