@@ -45,11 +45,10 @@ type Options struct {
 }
 
 // Queue is what a backup needs of the project's queue. DoneSpecs is what it remembers of specs that are done, in its own form;
-// RestoredState is its state file after a restore of a generation that has these: with what the project itself remembers of them, but where
-// the tree is the generation's by then (alone), or the generation another project's.
+// RestoredState is its state file after a restore of a generation that has these, with what the project itself remembers of them.
 type Queue interface {
-	DoneSpecs(store disk.Dir) (json.RawMessage, error)
-	RestoredState(store disk.Dir, specs json.RawMessage, alone bool) ([]byte, error)
+	DoneSpecs() (json.RawMessage, error)
+	RestoredState(specs json.RawMessage) ([]byte, error)
 }
 
 // Made is what a backup has made.
@@ -154,7 +153,7 @@ func (mk *making) observe(ctx context.Context) (err error) {
 		}
 		if mk.o.Queue != nil {
 			var err error
-			if mk.doneSpecs, err = mk.o.Queue.DoneSpecs(p.Store); err != nil {
+			if mk.doneSpecs, err = mk.o.Queue.DoneSpecs(); err != nil {
 				return err
 			}
 		}

@@ -72,7 +72,7 @@ type Manifest struct {
 	// UnderWay are the messages in the inbox that were being done when the generation was made, or whose end was not noted yet, as
 	// tree.Quote writes the names of their files: the tree has a part of their work, or all.
 	UnderWay []string `json:"under_way,omitempty"`
-	// DoneSpecs are the specs that are done and that no list names, as where their directory was put away, in the form of the queue's state.
+	// DoneSpecs are the specs that are done and that no list in the tree names, as where their directory was put away, or the list is ignored, in the form of the queue's state.
 	DoneSpecs json.RawMessage `json:"done_specs,omitempty"`
 	// Previous is the hash of the manifest.json that this one has replaced, which the marker names until it is
 	// written anew; zero for the first. nil: an earlier decree has written it.

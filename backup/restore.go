@@ -19,8 +19,6 @@ type RestoreOptions struct {
 	Source *Source
 	// Fresh: there is nothing here yet that could be lost.
 	Fresh bool
-	// Tree: the tree is to be as the generation has it, and so is what is done.
-	Tree bool
 	// Aside is where what is replaced goes if Options.Target does not take it; nil: nowhere else.
 	Aside func() (target.Target, error)
 	// Then is what is to follow, as project.Swap has it.
@@ -64,7 +62,7 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		out.Before, err = o.keepBefore(ctx, busy, r.Aside)
 		return err
 	}
-	b := &restoring{o: o, out: out, tree: r.Tree}
+	b := &restoring{o: o, out: out}
 	build := func(s *project.Swap) (store, decree []string, from string, err error) {
 		s.Then = r.Then
 		decree, err = b.build(ctx, r.Source, s)
@@ -111,7 +109,6 @@ func (s *Source) remembered(p *project.Project) error {
 
 // restoring is a restore that builds the new state.
 type restoring struct {
-	tree   bool // see RestoreOptions
 	o      Options
 	out    *Restored
 	staged *Staged
@@ -136,8 +133,7 @@ func (b *restoring) build(ctx context.Context, src *Source, s *project.Swap) (na
 
 // queue writes the queue's state: which specs are done.
 func (b *restoring) queue(to disk.Dir) error {
-	p := b.o.Recorder.Project()
-	data, err := b.o.Queue.RestoredState(p.Store, b.staged.Manifest.DoneSpecs, b.tree || b.staged.Manifest.Project != p.ID)
+	data, err := b.o.Queue.RestoredState(b.staged.Manifest.DoneSpecs)
 	if err != nil || data == nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func (s *session) targetName(to string, p *project.Site) string {
 // backupOf puts together what works on the backups of a project.
 func (s *session) backupOf(rec *recorder.Recorder, t target.Target) backup.Options {
 	return backup.Options{
-		Recorder: rec, Target: t, Where: s.where(), Version: Version(), Host: s.env.Host, Now: s.env.Now, Yes: s.global.yes, Tell: s.note, Queue: queue.Backup{},
+		Recorder: rec, Target: t, Where: s.where(), Version: Version(), Host: s.env.Host, Now: s.env.Now, Yes: s.global.yes, Tell: s.note, Queue: queue.Backup{Recorder: rec},
 		Progress: func(phase string, done, total int64) {
 			s.meter.update(recorder.Progress{Phase: phase, Done: done, Total: total})
 		},

@@ -553,7 +553,7 @@ func (r *restore) replace(ctx context.Context, then *project.Into) (*backup.Rest
 	}
 	o := r.backupOf(r.rec, t)
 	o.Tell = r.note
-	return backup.Restore(ctx, o, backup.RestoreOptions{Source: r.src.source, Fresh: fresh, Tree: r.o.tree, Aside: aside, Then: then})
+	return backup.Restore(ctx, o, backup.RestoreOptions{Source: r.src.source, Fresh: fresh, Aside: aside, Then: then})
 }
 
 func (r *restore) tellRestored(out *backup.Restored) {

@@ -3,9 +3,11 @@ package queue
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 
 	"decree/disk"
 	"decree/project"
+	"decree/recorder"
 	"decree/tree"
 )
 
@@ -18,21 +20,35 @@ func readUndamaged(store disk.Dir) (*state, error) {
 	return s, err
 }
 
-// Backup is what a backup needs of the queue.
-type Backup struct{}
+// Backup is what a backup of a project needs of its queue.
+type Backup struct{ *recorder.Recorder }
 
-// DoneSpecs are the specs that a store remembers as done, in the form of the state file; nil: there are none.
-func (Backup) DoneSpecs(store disk.Dir) (json.RawMessage, error) {
-	s, err := readUndamaged(store)
-	if err != nil || len(s.Unmarked) == 0 {
+// DoneSpecs are the specs that are done and that no backup has as done otherwise, in the form of the state file: those that the store
+// remembers, and those in a list that is ignored; nil: there are none.
+func (b Backup) DoneSpecs() (json.RawMessage, error) {
+	s, err := readUndamaged(b.Project().Store)
+	if err != nil {
 		return nil, err
+	}
+	q := (&Queue{}).job(b.Recorder, nil)
+	listed, err := q.listedNow()
+	if err != nil && !ofFile(err) {
+		return nil, err
+	}
+	for _, spec := range listed {
+		if !spec.SHA256.IsZero() {
+			s.remember(doneSpec{path.Join(q.specDir(), spec.Spec), spec.SHA256})
+		}
+	}
+	if len(s.Unmarked) == 0 {
+		return nil, nil
 	}
 	return json.Marshal(eachSpec(s.Unmarked, tree.Quote))
 }
 
-// RestoredState is the state file of a store after a restore of a backup that has specs as done: with those that the store remembers, or alone; nil: none is needed.
-func (Backup) RestoredState(store disk.Dir, specs json.RawMessage, alone bool) ([]byte, error) {
-	s, err := readUndamaged(store)
+// RestoredState is the state file of a store after a restore of a backup that has specs as done, with those that the store remembers; nil: none is needed.
+func (b Backup) RestoredState(specs json.RawMessage) ([]byte, error) {
+	s, err := readUndamaged(b.Project().Store)
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +60,7 @@ func (Backup) RestoredState(store disk.Dir, specs json.RawMessage, alone bool) (
 		}
 		out.remember(eachSpec(done, tree.Unquoted)...)
 	}
-	if !alone {
-		out.remember(s.Unmarked...)
-	}
+	out.remember(s.Unmarked...)
 	if len(out.Unmarked) == 0 {
 		return nil, nil
 	}

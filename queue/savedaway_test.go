@@ -24,7 +24,10 @@ func TestSpecsGoneWhileOneIsMarked(t *testing.T) {
 			require.NoError(t, os.RemoveAll(filepath.Join(b.root, "specs")))
 		}
 		return disktest.Action{}
-	}), func(q *Queue) error { return q.job(q.o.Recorder, nil).markSpecs(doneSpec{Spec: "specs/a.spec.md"}) }), fs.ErrNotExist)
+	}), func(q *Queue) error {
+		_, err := q.job(q.o.Recorder, nil).markSpecs(doneSpec{Spec: "specs/a.spec.md"})
+		return err
+	}), fs.ErrNotExist)
 	require.NoDirExists(t, filepath.Join(b.root, "specs"))
 }
 

@@ -133,8 +133,8 @@ func listed(name string) string {
 // markSpecs appends the names of specs to processed-spec.md, unless they stand there:
 // the file is replaced whole, so that a reader sees it with the lines or without.
 // A spec outside of the directory of specs is not in the list's reach. Where somebody has the
-// list open for writing the error is errGone.
-func (q *job) markSpecs(specs ...doneSpec) error {
+// list open for writing the error is errGone. added are the names that it did not have.
+func (q *job) markSpecs(specs ...doneSpec) (added []string, _ error) {
 	var names []string
 	for _, s := range specs {
 		if path.Dir(s.Spec) == q.specDir() {
@@ -144,21 +144,21 @@ func (q *job) markSpecs(specs ...doneSpec) error {
 	for len(names) > 0 {
 		dir, err := q.openSpecs()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		err = addToList(dir, names)
+		added, err = addToList(dir, names)
 		dir.Close()
 		if !errors.Is(err, errChanged) && !isExist(err) && !isMissing(err) {
-			return err
+			return added, err
 		}
 		// Somebody has just saved it.
 	}
-	return nil
+	return nil, nil
 }
 
 // addToList adds names to the list as it is now. It is left alone, and the error is errChanged,
 // fs.ErrExist or fs.ErrNotExist, where somebody has saved it, or taken it away, meanwhile.
-func addToList(dir disk.Dir, names []string) error {
+func addToList(dir disk.Dir, names []string) (added []string, _ error) {
 	old, err := dir.Stat(processedFile)
 	isNew := isMissing(err)
 	var was []byte
@@ -166,7 +166,7 @@ func addToList(dir disk.Dir, names []string) error {
 		was, err = project.ReadFile(dir, processedFile, maxProcessed)
 	}
 	if err != nil && !isNew {
-		return err
+		return nil, err
 	}
 	has := map[string]bool{}
 	for _, name := range namesIn(was) {
@@ -180,15 +180,15 @@ func addToList(dir disk.Dir, names []string) error {
 		if has[name] = true; len(data) > 0 && data[len(data)-1] != '\n' {
 			data = append(data, '\n')
 		}
-		data = append(data, listed(name)+"\n"...)
+		data, added = append(data, listed(name)+"\n"...), append(added, name)
 	}
-	if len(data) == len(was) {
-		return nil
+	if len(added) == 0 {
+		return nil, nil
 	}
 	if isNew {
-		return put(dir, listDraft, processedFile, bytes.NewReader(data), fileMode, dir.RenameNew)
+		return added, put(dir, listDraft, processedFile, bytes.NewReader(data), fileMode, dir.RenameNew)
 	}
-	return put(dir, listDraft, processedFile, bytes.NewReader(data), old.Mode&0o777, swapped(data, old, was))
+	return added, put(dir, listDraft, processedFile, bytes.NewReader(data), old.Mode&0o777, swapped(data, old, was))
 }
 
 // readSpec is the spec that a message is about, nil if there is none. An error is the message's own.

@@ -51,7 +51,7 @@ func (s *state) forget(specs []doneSpec) {
 // mark marks specs as processed, which were done with the texts that are given, where those are known. Where the list
 // cannot be written, the store remembers them, so that they are not done again, and the list has them later.
 func (q *job) mark(specs ...doneSpec) error {
-	err := q.markSpecs(specs...)
+	_, err := q.markSpecs(specs...)
 	if !cannotMark(err) {
 		return err
 	}
@@ -86,7 +86,7 @@ func (q *job) markAgain() (unmarked map[string]bool, err error) {
 			back = append(back, spec)
 		}
 	}
-	err = q.markSpecs(back...)
+	added, err := q.markSpecs(back...)
 	if cannotMark(err) || err == nil && len(back) == 0 {
 		return unmarked, nil
 	}
@@ -95,7 +95,7 @@ func (q *job) markAgain() (unmarked map[string]bool, err error) {
 	}
 	for _, spec := range back {
 		delete(unmarked, spec.Spec)
-		if path.Dir(spec.Spec) == q.specDir() {
+		if path.Dir(spec.Spec) == q.specDir() && slices.Contains(added, path.Base(spec.Spec)) {
 			q.note("%s was done before, and is marked as processed now; to have it done again, take its line out of %s", tree.Quote(spec.Spec), tree.Quote(path.Join(q.specDir(), processedFile)))
 		}
 	}
