@@ -113,18 +113,23 @@ func (u *isolatedRun) layerHad(ctx context.Context) (map[tree.Path]*tree.Entry, 
 	if err != nil {
 		return nil, err
 	}
-	told := map[tree.Path]bool{}
+	tells, told := map[tree.Path]bool{}, map[tree.Path]bool{}
 	for _, c := range changes {
-		told[c.Path] = true
+		tells[c.Path] = true
 	}
 	for _, path := range u.rec.Unrecorded {
-		told[path] = true
+		tells[path] = true
+	}
+	for _, paths := range u.rec.Draft.Outdated {
+		for _, path := range paths {
+			told[path] = true
+		}
 	}
 	o := layer.CollectOptions{Writer: u.x.w}
 	if o.ChangeOptions, err = u.r.layerOptions(); err != nil {
 		return nil, err
 	}
-	had, err := u.layer.Has(ctx, o, func(path tree.Path) bool { return told[path] })
+	had, err := u.layer.Has(ctx, o, func(path tree.Path) bool { return tells[path] }, func(path tree.Path) bool { return told[path] })
 	return had, errors.Join(err, u.x.w.Flush())
 }
 
@@ -288,7 +293,7 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writeSession, l *layer.Lay
 		return nil, nil, nil, err
 	}
 	notes = layerNotes(found, draft.NoBase)
-	if back := r.takenBackIn(&draft, changes); len(back) > 0 {
+	if back := r.takenBackIn(&draft, draft.By, changes); len(back) > 0 {
 		notes = append(notes, fmt.Sprintf("published, and as before in the draft again, so that its next publish takes back: %s", some(back)))
 	}
 	return &renewed, changes, notes, r.history.RenewDraft(&renewed, sum)
@@ -319,12 +324,14 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		switch {
 		case on:
 			t.Old, t.NoBase = from.Old, from.NoBase
-		case is:
-			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
 		case known && had.IsFile() && !tree.SameEntry(had, t.New) && !r.store.Has(had.SHA256):
 			t.NoBase = true // a gc beside the command has freed what it was
 		case known:
 			t.Old, t.NoBase = had, false
+		case is && tree.SameEntry(c.Old, c.New): // see backAtBase
+			t.Old, t.NoBase = c.Old, !tree.SameEntry(c.Old, t.New)
+		case is:
+			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
 		case t.New == nil:
 			if hidden, _ := lowestAbove(noDir, t.Path); hidden || l.Hid(t.Path) {
 				continue // it came into the tree since the run began
@@ -338,7 +345,8 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 	return found, nil
 }
 
-// backAtBase are the paths that records have published, and of which the draft tells nothing any more, as what it has is their base again.
+// backAtBase are the paths that records have published, and of which the draft tells nothing any more, as what it has is their base again: with what
+// the tree had there before the first publish, which is another base where that was forced or merged with an edit.
 func (r *Recorder) backAtBase(draft *history.Record, told []tree.Change) (back []tree.Change, err error) {
 	if len(draft.Draft.Outdated) == 0 {
 		return nil, nil
@@ -347,7 +355,7 @@ func (r *Recorder) backAtBase(draft *history.Record, told []tree.Change) (back [
 	for _, c := range told {
 		known[c.Path] = true
 	}
-	err = r.eachPublished(draft, func(id string, c tree.Change) { // the first had the base before it
+	err = r.eachPublished(draft, func(id string, c tree.Change) {
 		if !known[c.Path] && slices.Contains(draft.Draft.Outdated[id], c.Path) {
 			known[c.Path] = true
 			back = append(back, tree.Change{Path: c.Path, Old: c.Old, New: c.Old})
@@ -470,16 +478,16 @@ func (r *Recorder) outdated(draft *history.Record, before, now []tree.Change) (m
 	return out, err
 }
 
-// takenBackIn are the paths that records have published, and that are no changes of the draft any more; no publish since has taken them back.
-func (r *Recorder) takenBackIn(draft *history.Draft, changes []tree.Change) (paths []tree.Path) {
+// takenBackIn are the paths that the records by have published, and that are no changes of the draft any more; none of these has taken them back since.
+func (r *Recorder) takenBackIn(draft *history.Draft, by []string, changes []tree.Change) (paths []tree.Path) {
 	if len(draft.Outdated) == 0 {
 		return nil
 	}
-	told, brought := map[tree.Path]bool{}, r.broughtBy(draft, draft.By)
+	told, brought := map[tree.Path]bool{}, r.broughtBy(draft, by)
 	for _, c := range changes {
 		told[c.Path] = true
 	}
-	for _, id := range draft.By {
+	for _, id := range by {
 		for _, path := range draft.Outdated[id] {
 			if !told[path] && !brought.whole(path) {
 				paths = append(paths, path)

@@ -584,6 +584,9 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought.whole(c.Path) }) {
 		return history.DraftPartly
 	}
+	if len(r.takenBackIn(draft.Draft, by, all)) > 0 {
+		return history.DraftPartly
+	}
 	if r.gitStays(draft) || r.decreeStays(draft) || r.unrenewed(draft) {
 		return history.DraftPartly
 	}
