@@ -2,6 +2,7 @@ package layer
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -419,6 +421,39 @@ func (l *Layer) Workspace() string {
 // Lock takes the layer's lock, which who works in it holds; disk.ErrLocked when another
 // has it.
 func (l *Layer) Lock() (unlock func() error, err error) { return l.dir.TryLock() }
+
+// Look makes it known, until done is called or the process ends, that the run's process looks at the root to learn what is in it.
+func (l *Layer) Look() (done func() error, err error) {
+	dir, err := l.dir.OpenDir(l.lookedFrom())
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.TryLock()
+}
+
+// AwaitLook waits until nobody has the layer's Look, or ctx ends.
+func (l *Layer) AwaitLook(ctx context.Context) {
+	dir, err := l.dir.OpenDir(l.lookedFrom())
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for ctx.Err() == nil {
+		if looks, err := dir.Locked(); !looks || err != nil {
+			return
+		}
+		time.Sleep(lookPause)
+	}
+}
+
+const lookPause = 2 * time.Millisecond
+
+// lookedFrom is the directory of the layer whose lock is that of Look.
+func (l *Layer) lookedFrom() string {
+	first, _, _ := strings.Cut(l.top(), "/")
+	return first
+}
 
 // Close lets go of the layer and leaves it as it is.
 func (l *Layer) Close() {

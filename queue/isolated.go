@@ -90,11 +90,7 @@ func (q *job) runIsolated(ctx context.Context, d *dirs, m *message.Message, foun
 	// What was published in the tick of the file system's clock in which the run begins would
 	// count as changed by somebody since.
 	time.Sleep(time.Until(q.published.Add(2 * fileTick)))
-	isolated := recorder.IsolatedOptions{Queued: true}
-	if q.o.Jobs > 1 {
-		isolated.Looks = &q.looks
-	}
-	return q.rec.RunIsolated(ctx, o, isolated)
+	return q.rec.RunIsolated(ctx, o, recorder.IsolatedOptions{Queued: true})
 }
 
 // settle publishes what a run that has ended did, and gives the message its place. Where
@@ -144,7 +140,6 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 		return nil, err
 	}
 	began := time.Now()
-	q.looks.Wait()
 	out, err := q.rec.Publish(ctx, recorder.PublishOptions{Ref: rec.ID, Unasked: true})
 	if waits := new(*recorder.WaitError); errors.As(err, waits) {
 		return nil, q.waitsUnpublished(*waits, began)

@@ -109,8 +109,6 @@ type Queue struct {
 	serving bool
 	// published is when the work of one was, last.
 	published time.Time
-	// looks are those of runs that have just begun; see recorder.IsolatedOptions.
-	looks sync.WaitGroup
 }
 
 // job is a queue while it does one message. Several of them share the queue, and have the

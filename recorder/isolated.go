@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -38,9 +37,6 @@ type IsolatedOptions struct {
 	Queued      bool   // return when no run in place is under way, so that the caller can publish; where no layer can be made: *WaitError
 	Clone, Copy bool   // see layer
 	ByConfig    bool   // nobody asked for it but the config
-	// Looks, if not nil, is of those who publish beside it, and who wait for it before: then nobody looks at the tree to learn what is in it
-	// as a run begins. Where nothing is known of the tree, that is captured before.
-	Looks *sync.WaitGroup
 }
 
 const (

@@ -98,18 +98,21 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {
-				look() // before another one can publish
+				err = look() // before another one can publish
+			}
+			if err == nil {
 				err = u.freeLock()
 			}
 			return err
 		},
 	})
-	looked()
 	u.res.Last, u.res.ExitCode, u.stopSignal = res, res.ExitCode, res.Late
 	u.begun = u.begun || err == nil && res.NotStarted == nil || res.Duration > 0
 	u.closeLog()
-	if err := u.takeLock(ctx); err != nil {
-		return nil, u.unrecorded(err)
+	lockErr := u.takeLock(ctx)
+	looked()
+	if lockErr != nil {
+		return nil, u.unrecorded(lockErr)
 	}
 	if err := u.catchUp(ctx); err != nil {
 		return nil, u.unrecorded(err)

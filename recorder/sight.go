@@ -3,25 +3,31 @@ package recorder
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"decree/capture"
+	"decree/layer"
+	"decree/project"
 	"decree/tree"
 )
 
 // What somebody edits while an isolated run works is known from before the edit where the run's
 // process has looked there first: beside the command it walks what the stat cache has of the
-// tree, once, and reads nothing. A command that ends sooner ends the walk, unless others publish beside it.
+// tree, once, and reads nothing. Who publishes, or moves files otherwise, waits for that, so that a walk that
+// has not ended when the run has the lock again is needed no more.
 
 // openSights opens the cache before the layer is made: what it has is older. A publish beside the
-// run changes directories, and what stood in these is known from the cache alone. Where times are too coarse to tell
-// what was changed before the command from what is changed beside it the tree is captured, and contents decide.
+// run changes directories, and what stood in these is known from the cache alone. The tree is captured where messages are done beside each other
+// and that knows nothing, and where times are too coarse to tell what was changed before the command from what is changed beside it, so that contents
+// decide.
 func (u *isolatedRun) openSights(ctx context.Context) (err error) {
 	if err := u.reopenSights(); err != nil {
 		return err
 	}
 	coarse := u.place.Coarse()
-	if !coarse && (u.i.Looks == nil || !u.sights.Blind()) {
+	if !coarse && (!u.i.Queued || !u.r.opt.Beside || !u.sights.Blind()) {
 		return nil
 	}
 	if err := u.r.captureForRuns(ctx, u.x); err != nil {
@@ -50,34 +56,54 @@ func (u *isolatedRun) reopenSights() (err error) {
 	return err
 }
 
-// lookBeside gives what begins the walk and what ends it.
-func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
+// lookBeside gives what begins the walk, and what ends it once the run has the lock again.
+func (u *isolatedRun) lookBeside(ctx context.Context) (begin func() error, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var walk sync.WaitGroup
 	var err error
-	begin = func() {
-		done := func() {}
-		if looks := u.i.Looks; looks != nil {
-			looks.Add(1)
-			done = looks.Done
+	begin = func() error {
+		done, lerr := u.layer.Look()
+		if lerr != nil {
+			return lerr
 		}
 		walk.Go(func() {
-			defer done()
-			err = u.sights.Look(ctx, u.layer.Settled())
+			err = errors.Join(u.sights.Look(ctx, u.layer.Settled()), done())
 			if u.r.looked != nil {
 				u.r.looked()
 			}
 		})
+		return nil
 	}
 	return begin, func() {
-		if u.i.Looks != nil { // another one's publish may come before this layer is read
-			walk.Wait()
-		}
 		cancel()
 		if walk.Wait(); err != nil {
 			u.say("what is edited beside the command may have no base, as the tree could not be looked at: %v", err)
 		}
 	}
+}
+
+// maxLook is how long who changes the tree waits for a run that looks at it: one that was stopped looks for ever.
+const maxLook = 10 * time.Second
+
+// awaitLooks waits until no isolated run that has just begun looks at the tree. What cannot be asked is not waited for: then the
+// run may take what is changed now for an edit beside it.
+func (r *Recorder) awaitLooks(ctx context.Context) {
+	now, err := r.currentActivity() // of a lock that is held for several operations some have begun since
+	if err != nil || !slices.ContainsFunc(now.leases, func(l project.Lease) bool { return l.Holder.Isolated }) {
+		return
+	}
+	ctx, end := context.WithTimeout(ctx, maxLook)
+	defer end()
+	_ = r.eachLayer(func(place *layer.Place, name string) error {
+		if !now.live(name) {
+			return nil
+		}
+		if l, err := place.Open(name); err == nil {
+			l.AwaitLook(ctx)
+			l.Close()
+		}
+		return nil
+	})
 }
 
 // seenBefore is the entry that path had when the run began, if a capture beside the command saw it. The store has its content.
