@@ -315,15 +315,11 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writeSession, l *layer.L
 		earlier[c.Path], recorded[c.Path] = c, true
 		noDir[c.Path] = !c.New.IsDir()
 	}
-	newBases := r.newBases(was, found.Touched, earlier)
 	touched := found.Touched[:0]
 	for _, t := range found.Touched {
 		c, is := earlier[t.Path]
 		had, known := had[t.Path]
-		from, on := newBases[t.Path]
 		switch {
-		case on:
-			t.Old, t.NoBase = from.Old, from.NoBase
 		case known && had.IsFile() && !tree.SameEntry(had, t.New) && !r.store.Has(had.SHA256):
 			t.NoBase = true // a gc beside the command has freed what it was
 		case known:
@@ -385,32 +381,6 @@ func (r *Recorder) eachPublished(draft *history.Record, each func(id string, c t
 		}
 	}
 	return nil
-}
-
-// newBases are the bases of the paths of an entered draft that do not keep the one that they had, as records have published them merged with
-// edits: they go on from what the draft had. The directories above were there. Of all others a publish finds the base out (see rebase).
-func (r *Recorder) newBases(was *history.Record, touched []layer.Touched, earlier map[tree.Path]tree.Change) map[tree.Path]layer.Touched {
-	brought, stands := r.broughtBy(was.Draft, was.Draft.By), r.broughtBy(nil, was.Draft.By)
-	out := map[tree.Path]layer.Touched{}
-	for _, t := range touched {
-		c, recorded := earlier[t.Path]
-		b, whole := brought[t.Path], brought.whole(t.Path)
-		changed := !tree.SameEntry(t.New, c.New) && !tree.SameEntry(t.New, c.Old)
-		merged := stands[t.Path].edited || !tree.SameEntry(stands[t.Path].first, c.Old)
-		if !recorded || !whole && !b.part || !changed || !merged || baseless(was.Draft.NoBase, t.Path) {
-			continue
-		}
-		if t.Old, t.NoBase = c.New, false; !whole {
-			t.Old, t.NoBase = b.is, true
-		}
-		out[t.Path] = t
-		for up := t.Path.Parent(); up != "" && t.Old != nil; up = up.Parent() {
-			if dir := earlier[up].New; dir.IsDir() {
-				out[up] = layer.Touched{Change: tree.Change{Path: up, Old: dir}}
-			}
-		}
-	}
-	return out
 }
 
 // addUntold adds what a layer has at the paths of its draft of which its walk has told nothing: there it has what the tree has, or the rules ignore by now

@@ -609,8 +609,6 @@ func (r *Recorder) decreeStays(draft *history.Record) bool {
 type broughtPath struct {
 	was, is *tree.Entry // before the first of those that brought it in part, and after the last
 	part    bool        // the last has brought a part of it
-	first   *tree.Entry // before the first
-	edited  bool        // one of them has found another state than the one before had left
 }
 
 type broughtPaths map[tree.Path]broughtPath
@@ -639,13 +637,9 @@ func (r *Reader) broughtBy(d *history.Draft, ids []string) broughtPaths {
 			if d != nil && slices.Contains(d.Outdated[id], c.Path) {
 				continue
 			}
-			at := broughtPath{was: c.Old, is: c.New, part: slices.Contains(inPart, c.Path), first: c.Old}
-			if before, again := out[c.Path]; again {
-				same := tree.SameEntry(before.is, c.Old)
-				at.first, at.edited = before.first, before.edited || !same
-				if before.part && same {
-					at.was = before.was
-				}
+			at := broughtPath{was: c.Old, is: c.New, part: slices.Contains(inPart, c.Path)}
+			if before := out[c.Path]; before.part && tree.SameEntry(before.is, c.Old) {
+				at.was = before.was
 			}
 			out[c.Path] = at
 		}
