@@ -205,20 +205,27 @@ func (r *Reader) WasPublished(rec *history.Record) (bool, error) {
 	}
 	all, err := r.history.DiffChanges(rec)
 	brought := r.broughtBy(rec.Draft, by)
-	never := func(c tree.Change) bool {
-		has, err := r.tree.Look(c.Path)
-		return !brought.whole(c.Path) && (err != nil || !tree.SameEntry(has, c.New))
-	}
+	never := func(c tree.Change) bool { return !brought.whole(c.Path) && !r.isThere(c) }
 	return err != nil || !slices.ContainsFunc(all, never), nil //nolint:nilerr // of what cannot be read nothing can be published any more
 }
 
-// extraOutbox says in an open record that the run has an outbox.
+// extraOutbox says in an open record that the run has an outbox. An earlier version that began one, and may have been replaced
+// since, has not said that.
 const extraOutbox = "outbox"
 
 // SendsNow says whether the run id is under way and has an outbox.
 func (r *Reader) SendsNow(id string) bool {
 	o, err := r.history.Opened(id)
-	return err == nil && o.Extra[extraOutbox] != nil
+	if err != nil || o.Extra[extraOutbox] != nil {
+		return err == nil
+	}
+	run, err := r.history.OpenRun(id)
+	if err != nil {
+		return false
+	}
+	defer run.Close()
+	info, err := run.Stat(project.OutboxDir)
+	return err == nil && info.Kind == disk.Directory
 }
 
 // makeOutbox makes the command's outbox.

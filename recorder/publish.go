@@ -545,6 +545,7 @@ func (r *Recorder) dropLayer(rec *history.Record, state history.DraftState) erro
 // again where that is taken back in turn.
 func (r *Recorder) withDrafts(effects []history.StatusEffect) []history.StatusEffect {
 	now := map[string][]string{} // by draft: what publishes it after this; several may be taken back at once
+	moved := map[tree.Path]bool{}
 	var drafts []*history.Record
 	for _, e := range effects {
 		rec, err := r.history.Get(e.ID)
@@ -565,23 +566,31 @@ func (r *Recorder) withDrafts(effects []history.StatusEffect) []history.StatusEf
 			by = append(by, rec.ID)
 		}
 		now[draft.ID] = by
+		changes, err := r.history.DiffChanges(rec)
+		if err != nil {
+			continue // then nothing of it is whole either
+		}
+		for _, c := range changes {
+			moved[c.Path] = true
+		}
 	}
 	for _, draft := range drafts {
 		if by := now[draft.ID]; !slices.Equal(by, draft.Draft.By) {
-			effects = append(effects, history.StatusEffect{ID: draft.ID, Draft: &history.Draft{State: r.stateBy(draft, by), By: by}})
+			effects = append(effects, history.StatusEffect{ID: draft.ID, Draft: &history.Draft{State: r.stateBy(draft, by, moved), By: by}})
 		}
 	}
 	return effects
 }
 
-// stateBy is the state of a draft that the records by have published.
-func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftState {
+// stateBy is the state of a draft that the records by have published, once the paths moved have been moved.
+func (r *Recorder) stateBy(draft *history.Record, by []string, moved map[tree.Path]bool) history.DraftState {
 	if len(by) == 0 {
 		return history.DraftWaiting
 	}
 	brought := r.broughtBy(draft.Draft, by)
 	all, err := r.history.DiffChanges(draft)
-	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought.whole(c.Path) }) {
+	left := func(c tree.Change) bool { return !brought.whole(c.Path) && (moved[c.Path] || !r.isThere(c)) }
+	if err != nil || slices.ContainsFunc(all, left) {
 		return history.DraftPartly
 	}
 	if len(r.takenBackIn(draft.Draft, by, all)) > 0 {
@@ -591,6 +600,21 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 		return history.DraftPartly
 	}
 	return history.DraftPublished
+}
+
+// isThere says whether the tree has what a change makes, or has kept the directory that it deletes, for what else that holds.
+func (r *Reader) isThere(c tree.Change) bool {
+	has, err := r.tree.Look(c.Path)
+	if err != nil || tree.SameEntry(has, c.New) {
+		return err == nil
+	}
+	if c.New != nil || !c.Old.IsDir() || !has.IsDir() {
+		return false
+	}
+	dirs := r.tree.Dirs()
+	defer dirs.Close()
+	full, err := holds(dirs, c.Path, func(tree.Path) bool { return false })
+	return err == nil && full
 }
 
 // decreeStays says whether the draft's layer has what its run wrote in a .decree.

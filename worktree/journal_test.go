@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"decree/disk"
 	"decree/disk/disktest"
 	"decree/tree"
 )
@@ -171,4 +173,33 @@ func encodeJournal(id string, meta []byte, steps *stepList) []byte {
 		panic(err)
 	}
 	return b.Bytes()
+}
+
+// TestRecoveryWithoutRoom: a recovery that cannot make what tells whose new files are, since the disk is full, finishes what is staged, or takes it back.
+func TestRecoveryWithoutRoom(t *testing.T) {
+	was := files{"a": file("a"), "b": file("b"), "d": dir(0o755), "d/c": file("c")}
+	will := files{"a": file("A"), "d": dir(0o755), "d/c": file("C"), "d/e": file("e")}
+	for n := 0; ; n++ {
+		r := newRig(t, was)
+		fired := false
+		r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+		_, _ = r.move(steps(was, will))
+		if !fired {
+			require.Greater(t, n, 20)
+			return
+		}
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			return disktest.InjectDirs(func(s disktest.Step) (a disktest.Action) {
+				if strings.HasSuffix(s.Path, "-owner") {
+					a.Err = syscall.ENOSPC
+				}
+				return a
+			}, dirs...)
+		}
+		_, _, err := r.recover()
+		require.NoError(t, err, "step %d", n)
+		r.wrap = nil
+		r.clean()
+		oldOrNew(r, was, will)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,7 +162,12 @@ func (x *txn) openStage(isNew bool) error {
 	}
 	x.uid, x.dev, x.dirMode = st.UID, st.Dev, st.Mode
 	if found { // by a process that died, perhaps another user's, or that gave it to the tree's user
-		if x.uid, err = x.ownUID(); err != nil {
+		if x.uid, err = x.ownUID(); disk.Full(err) && os.Geteuid() != 0 {
+			x.uid, err = st.UID, nil
+		} else if disk.Full(err) {
+			x.uid, err = 0, nil
+		}
+		if err != nil {
 			return err
 		}
 	}
