@@ -3,6 +3,7 @@ package worktree
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
@@ -95,7 +96,7 @@ func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 func (t *Tree) withoutGroup(s *Step, can map[tree.Owner]bool) (string, error) {
 	owner := s.To.Owner
 	if !owner.Known {
-		return "", nil
+		return t.withoutUsualGroup(s)
 	}
 	if owner.GID == disk.NoGroup {
 		kept, err := t.hasACL(s)
@@ -109,6 +110,43 @@ func (t *Tree) withoutGroup(s *Step, can map[tree.Owner]bool) (string, error) {
 		return fmt.Sprintf("it cannot be given to its group %d", owner.GID), nil
 	}
 	return "", err
+}
+
+// usualAgain says whether to has rights for its group alone, which was the usual one (see disk.GroupOf), and from does not say that it has this group.
+func usualAgain(from, to *tree.Entry) bool {
+	return to.GroupOnly() != 0 && !to.Owner.Known && from != nil && (from.GroupOnly() == 0 || from.Owner.Known)
+}
+
+// usualGroup is the group that is not recorded of what is in a directory.
+func usualGroup(h *handles, dir tree.Path) (uint32, error) {
+	if os.Geteuid() != 0 {
+		return uint32(os.Getegid()), nil //nolint:gosec // a group's number
+	}
+	d, err := h.dir(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer d.release()
+	self, err := d.Self()
+	return self.GID, err
+}
+
+// withoutUsualGroup is withoutGroup of a file that had the usual group. What is made anew gets it; what is there and changes its mode alone may have another one by now.
+func (t *Tree) withoutUsualGroup(s *Step) (string, error) {
+	if kind := kindOf(s.From, s.To); kind != chmodFile && kind != chmodDir || !usualAgain(s.From, s.To) {
+		return "", nil
+	}
+	h := newHandles(t.root)
+	defer h.close()
+	have, err := look(h, s.Path, false)
+	if err != nil {
+		return "", err
+	}
+	group, err := usualGroup(h, s.Path.Parent())
+	if err != nil || have.info.GID == group {
+		return "", err
+	}
+	return fmt.Sprintf("its group is %d now, and was %d", have.info.GID, group), nil
 }
 
 // hasGroup says whether what the step leaves has the group, or can be given it.

@@ -613,20 +613,29 @@ func (x *txn) ownerFor(s *step, e *tree.Entry) (*disk.Info, error) {
 	if e.Special() && e.Owner.Known {
 		return &disk.Info{UID: e.Owner.UID, GID: e.Owner.GID}, nil
 	}
-	want, err := x.usualOwner(s)
-	if err == nil && e.MayOwn() && e.Owner.Known && !hasList(e) {
-		group := disk.Info{UID: x.uid, GID: e.Owner.GID}
-		if want != nil {
-			group.UID = want.UID
-		}
-		want = &group
+	want, err := x.usualOwner(s, e)
+	if err != nil {
+		return nil, err
 	}
-	return want, err
+	group := e.Owner.GID
+	switch {
+	case s.was != nil && e != s.From && usualAgain(s.From, e):
+		if group, err = usualGroup(x.h, s.Path.Parent()); errors.Is(err, errNoDir) {
+			return want, nil // it is made
+		}
+	case !e.MayOwn() || !e.Owner.Known || hasList(e):
+		return want, nil
+	}
+	owner := disk.Info{UID: x.uid, GID: group}
+	if want != nil {
+		owner.UID = want.UID
+	}
+	return &owner, err
 }
 
-// usualOwner is that of what stood at the path, or else of what is made there.
-func (x *txn) usualOwner(s *step) (*disk.Info, error) {
-	if s.was != nil {
+// usualOwner is that of what stood at the path, where that was of the same kind as e, or else of what is made there.
+func (x *txn) usualOwner(s *step, e *tree.Entry) (*disk.Info, error) {
+	if s.was != nil && s.From != nil && s.From.Type == e.Type {
 		return s.was, nil
 	}
 	dir := s.Path.Parent()
