@@ -301,7 +301,7 @@ func (x *txn) unmakeDir(s *step) error {
 	case s.seen.at == other:
 		x.leaveForeign(s, "edited since")
 	case s.seen.at != newState:
-	case x.live && !s.made:
+	case x.live && s.made == 0:
 		x.leaveForeign(s, "made by another process meanwhile")
 	default:
 		err := x.rmdir(s)

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -50,7 +51,7 @@ func (x *txn) loosenOne(s *step) error {
 		return err
 	}
 	defer d.release()
-	if !x.lacksRights(st.Mode) || st.UID != x.uid || !s.ownMode(st.Mode) {
+	if !x.lacksRights(st.Mode) || st.UID != x.uid || !x.ownMode(s, st.Mode) {
 		return nil
 	}
 	if isNewDirMode(st.Mode) && s.kind != chmodDir {
@@ -67,17 +68,34 @@ func (s *step) eitherDir() *tree.Entry {
 	return s.From
 }
 
+// tookItsPlace says whether the directory st at the step's path, in d, is another one than the step is about. Where others may rename, as in
+// a directory that they may write, it could get a private one in the place of ours, which we would open.
+func (x *txn) tookItsPlace(s *step, d *handle, st disk.Info) (bool, error) {
+	if !x.ownMode(s, st.Mode) {
+		return true, nil
+	}
+	is := s.made
+	if s.kind == chmodDir && s.was != nil {
+		is = s.was.Ino
+	}
+	if is == 0 || is == st.Ino {
+		return false, nil
+	}
+	above, err := d.Self() // inodes that change by themselves, as on a FUSE, are no concern where nobody else can rename
+	return err == nil && (above.Mode&0o022 != 0 || above.UID != x.uid), err
+}
+
 // ownMode says whether a directory's mode is one that the transaction found or
 // gave; every kind but chmodDir may have made the directory, forth or back, and the system gives a new one the set-group-ID of
 // the directory above.
-func (s *step) ownMode(mode uint32) bool {
+func (x *txn) ownMode(s *step, mode uint32) bool {
 	bits := ^uint32(0)
 	if s.kind != chmodDir {
 		bits = ^uint32(tree.SpecialBits)
 	}
 	is := func(e *tree.Entry) bool { return e.IsDir() && loosely(mode&bits, e.Mode&bits) }
-	const newDirModeBefore = 0o700 // of earlier versions
-	return is(s.From) || is(s.To) || s.kind != chmodDir && (isNewDirMode(mode) || mode&bits == newDirModeBefore)
+	const newDirModeBefore = 0o700 // of earlier versions, of which a journal may be
+	return is(s.From) || is(s.To) || s.kind != chmodDir && (isNewDirMode(mode) || !x.live && mode&bits == newDirModeBefore)
 }
 
 // statDir returns the parent's handle and the Info of the directory at the
@@ -175,8 +193,8 @@ func (x *txn) setMode(s *step, want wanted) error {
 	if st.Mode == mode {
 		return x.flushMode(s)
 	}
-	if !s.ownMode(st.Mode) {
-		return ErrStranger
+	if strange, err := x.tookItsPlace(s, d, st); strange || err != nil {
+		return cmp.Or(err, ErrStranger)
 	}
 	self, err := x.h.dir(s.Path) // before its mode forbids it
 	if errors.Is(err, fs.ErrPermission) && x.lacksRights(st.Mode) && st.UID == x.uid {

@@ -244,7 +244,14 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 		}
 		return err
 	}
-	s.made = true
+	is, err := d.Stat(name)
+	if err != nil {
+		return errors.Join(err, d.Rmdir(name))
+	}
+	if !isNewDirMode(is.Mode) && x.dirMode&0o777 == 0o700 { // else the file system, or the umask, gives modes of its own
+		return ErrStranger // it is another one
+	}
+	s.made = is.Ino
 	if err := guard(d, s.Path); err != nil {
 		return errors.Join(err, d.Rmdir(name))
 	}

@@ -93,7 +93,7 @@ func (x *txn) observe(s *step) error {
 		if have, err = x.withoutTorn(s, have); err != nil {
 			return err
 		}
-		s.seen.at = s.whatAt(have)
+		s.seen.at = x.whatAt(s, have)
 	}
 	if !s.hasNew() && !s.hasOld() {
 		return nil
@@ -139,7 +139,7 @@ func (x *txn) entryInSlot(s *step, d disk.Dir, name string, have state) (state, 
 // since the journal was: that is an edit. have is what is there. Where the transaction was
 // finished the old content is not to be there, whole or torn: it is somebody's.
 func (x *txn) withoutTorn(s *step, have state) (state, error) {
-	if s.whatAt(have) != other || !s.hasOld() || have.info.Mtime >= x.began || x.ext == extDone {
+	if x.whatAt(s, have) != other || !s.hasOld() || have.info.Mtime >= x.began || x.ext == extDone {
 		return have, nil
 	}
 	d, err := x.h.dir(s.Path.Parent())
@@ -246,7 +246,7 @@ func (s *step) closedMode(have state) (uint32, bool) {
 
 // whatAt says what the state of the path is to the step. Of a directory it is
 // the mode that was loosened or not yet given that counts as ours.
-func (s *step) whatAt(have state) what {
+func (x *txn) whatAt(s *step, have state) what {
 	switch {
 	case have.absent():
 		return nothing
@@ -254,7 +254,7 @@ func (s *step) whatAt(have state) what {
 		return other
 	case have.entry.IsDir():
 		switch {
-		case !s.ownMode(have.entry.Mode):
+		case !x.ownMode(s, have.entry.Mode):
 			return other
 		case s.makesDir():
 			return newState

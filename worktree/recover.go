@@ -133,7 +133,7 @@ func (x *txn) emptyOfOthers(ctx context.Context, want wanted) error {
 			return err
 		}
 		d.release()
-		if st.UID != x.uid || !s.ownMode(st.Mode) {
+		if st.UID != x.uid || !x.ownMode(s, st.Mode) {
 			return nil // somebody's since
 		}
 		return x.setMode(s, want)

@@ -164,7 +164,8 @@ func (t *Tree) hasGroup(s *Step, group uint32, can map[tree.Owner]bool) (bool, e
 	return t.canGive(tree.Owner{UID: tmp.UID, GID: group, Known: true}, can)
 }
 
-// hasACL says whether the file that the step replaces has an access control list.
+// hasACL says whether the file that the step replaces has an access control list, and is the recorded owner's: that of a stranger's file says what
+// this one may.
 func (t *Tree) hasACL(s *Step) (bool, error) {
 	if s.From == nil || s.From.Type != s.To.Type {
 		return false, nil
@@ -179,6 +180,10 @@ func (t *Tree) hasACL(s *Step) (bool, error) {
 		return false, err
 	}
 	defer d.release()
+	is, err := d.Stat(s.Path.Name())
+	if err != nil || is.UID != s.To.Owner.UID {
+		return false, disk.UnlessMissing(err)
+	}
 	return disk.HasACL(d, s.Path.Name())
 }
 

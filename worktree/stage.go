@@ -480,7 +480,7 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 	if s.To.Special() && !(kept && s.To.Owner.Known) {
 		return &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given to a file of another owner", s.To.Mode)}}}
 	}
-	if s.From.IsFile() {
+	if s.From.IsFile() && kept { // else they are a stranger's
 		if err := x.giveXattrs(s, p, f); err != nil {
 			return err
 		}

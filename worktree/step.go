@@ -123,7 +123,7 @@ type facts struct {
 	// early marks what goes before another spelling of its path comes.
 	early   bool
 	seen    seen
-	made    bool // its directory is one that this process made
+	made    uint64 // the inode of its directory, where this process has made that
 	torn    bool // a power loss had torn its old content, which was removed: the store has it
 	stayed  bool // the directory's removal was left out
 	foreign bool
