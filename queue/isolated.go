@@ -24,10 +24,6 @@ import (
 // with the tree as it is then. The drafts of attempts that were followed by another one are
 // discarded when the message ends; their records stay.
 
-// fileTick is more than the clock that local file systems stamp files with is behind
-// this process's clock.
-const fileTick = 20 * time.Millisecond
-
 // doIsolated has the routine do the message until its work is published or its attempts
 // are spent.
 func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.Message, found *message.Found) (*Result, error) {
@@ -87,9 +83,6 @@ func (q *job) runIsolated(ctx context.Context, d *dirs, m *message.Message, foun
 	if q.u.Spent > 0 && q.u.Spent == o.Attempts-1 {
 		q.turn.makeLast(q.number)
 	}
-	// What was published in the tick of the file system's clock in which the run begins would
-	// count as changed by somebody since.
-	time.Sleep(time.Until(q.published.Add(2 * fileTick)))
 	return q.rec.RunIsolated(ctx, o, recorder.IsolatedOptions{Queued: true})
 }
 
@@ -152,7 +145,7 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 		return nil, &project.Error{Kind: project.KindOf(err), Err: err, Advice: project.HintOf(err),
 			State: fmt.Sprintf("message %s has succeeded, and its work is not in the tree yet; 'decree process' goes on with that", tree.Quote(res.Name))}
 	}
-	res.Published, q.published = out.Record, time.Now()
+	res.Published = out.Record
 	for _, note := range out.Notes {
 		q.note("%s: %s", tree.Quote(res.Name), note)
 	}

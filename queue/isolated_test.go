@@ -46,7 +46,7 @@ func isolatedFiles(routine string, more map[string]string) map[string]string {
 // settle returns when what changes from now on is later than the tree by more than any
 // clock's tick.
 func (b *bench) settle() {
-	for begin := time.Now(); time.Since(begin) < 3*fileTick; {
+	for begin := time.Now(); time.Since(begin) < 3*disk.FineTick; {
 		_, err := os.Lstat(b.root) // time has to pass, and nothing else
 		require.NoError(b.t, err)
 	}

@@ -107,8 +107,6 @@ type Queue struct {
 	began int
 	// serving: this is a daemon, which goes on where a person would be asked.
 	serving bool
-	// published is when the work of one was, last.
-	published time.Time
 }
 
 // job is a queue while it does one message. Several of them share the queue, and have the

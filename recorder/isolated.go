@@ -300,6 +300,9 @@ func (u *isolatedRun) begin(ctx context.Context) error {
 	if err := u.openSights(ctx); err != nil {
 		return err
 	}
+	if err := u.awaitTick(); err != nil {
+		return err
+	}
 	if err := u.makeLayer(ctx, id); err != nil {
 		return err
 	}

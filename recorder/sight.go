@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"decree/capture"
+	"decree/disk"
+	"decree/history"
 	"decree/layer"
 	"decree/project"
 	"decree/tree"
@@ -36,6 +38,21 @@ func (u *isolatedRun) openSights(ctx context.Context) (err error) {
 	if err = u.reopenSights(); err == nil && coarse {
 		u.sights.Recall()
 	}
+	return err
+}
+
+// awaitTick waits where files were moved just now: what was moved in the tick of the file system's clock in which the layer is made would count as
+// changed by somebody since.
+func (u *isolatedRun) awaitTick() error {
+	var moved time.Time
+	err := u.r.history.Newest(func(rec *history.Record) bool {
+		isOver := rec.Isolated == "" && rec.Status != history.StatusOpen
+		if isOver {
+			moved = rec.Ended
+		}
+		return !isOver
+	})
+	time.Sleep(min(moved.Sub(u.r.opt.Clock())+2*disk.FineTick, 2*disk.FineTick))
 	return err
 }
 

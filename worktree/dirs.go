@@ -78,7 +78,7 @@ func (x *txn) tookItsPlace(s *step, d *handle, st disk.Info) (bool, error) {
 	if s.kind == chmodDir && s.was != nil {
 		is = s.was.Ino
 	}
-	if is == 0 || is == st.Ino {
+	if (is == 0 || is == st.Ino) && !x.madeBefore(s, st.Mode) {
 		return false, nil
 	}
 	above, err := d.Self() // inodes that change by themselves, as on a FUSE, are no concern where nobody else can rename
@@ -94,8 +94,14 @@ func (x *txn) ownMode(s *step, mode uint32) bool {
 		bits = ^uint32(tree.SpecialBits)
 	}
 	is := func(e *tree.Entry) bool { return e.IsDir() && loosely(mode&bits, e.Mode&bits) }
-	const newDirModeBefore = 0o700 // of earlier versions, of which a journal may be
-	return is(s.From) || is(s.To) || s.kind != chmodDir && (isNewDirMode(mode) || !x.live && mode&bits == newDirModeBefore)
+	return is(s.From) || is(s.To) || s.kind != chmodDir && isNewDirMode(mode) || x.madeBefore(s, mode)
+}
+
+// madeBefore says whether a recovery can only take a directory of that mode for one that the step made if an earlier version of decree did.
+func (x *txn) madeBefore(s *step, mode uint32) bool {
+	const newDirModeBefore = 0o700
+	is := func(e *tree.Entry) bool { return e.IsDir() && e.Mode&0o777 == newDirModeBefore }
+	return !x.live && s.kind != chmodDir && mode&0o777 == newDirModeBefore && !is(s.From) && !is(s.To)
 }
 
 // statDir returns the parent's handle and the Info of the directory at the
