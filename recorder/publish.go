@@ -561,8 +561,9 @@ func (r *Recorder) withDrafts(effects []history.StatusEffect) []history.StatusEf
 			by = slices.Clone(draft.Draft.By)
 			drafts = append(drafts, draft)
 		}
+		stood := slices.Contains(by, rec.ID)
 		by = slices.DeleteFunc(by, func(id string) bool { return id == rec.ID })
-		if e.Status != history.StatusUndone {
+		if e.Status != history.StatusUndone && (stood || e.UndoneBy == "") { // a redo of some paths has not published the others
 			by = append(by, rec.ID)
 		}
 		now[draft.ID] = by
