@@ -37,12 +37,21 @@ func GroupOf(d Dir, name string, in Info) (gid uint32, usual bool, err error) {
 	if listed, err := HasACL(d, name); listed || err != nil {
 		return NoGroup, false, err
 	}
-	if os.Geteuid() != 0 {
-		return in.GID, int64(in.GID) == int64(os.Getegid()), nil
+	group, err := UsualGroup(d)
+	return in.GID, in.GID == group, err
+}
+
+// UsualGroup is the group that a new file of ours in d would get, if d had no set-group-ID.
+func UsualGroup(d Dir) (gid uint32, err error) {
+	if !AsRoot() {
+		return uint32(os.Getegid()), nil //nolint:gosec // the number of a group
 	}
 	self, err := d.Self() // what root makes gets the owner of its directory
-	return in.GID, in.GID == self.GID, err
+	return self.GID, err
 }
+
+// AsRoot says whether we are the user to whom nothing is forbidden.
+func AsRoot() bool { return os.Geteuid() == 0 }
 
 // HasACL says whether the file name in d has an access control list that its mode does
 // not tell. Where that cannot be asked there is none.

@@ -3,7 +3,6 @@ package worktree
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -119,16 +118,12 @@ func usualAgain(from, to *tree.Entry) bool {
 
 // usualGroup is the group that is not recorded of what is in a directory.
 func usualGroup(h *handles, dir tree.Path) (uint32, error) {
-	if os.Geteuid() != 0 {
-		return uint32(os.Getegid()), nil //nolint:gosec // a group's number
-	}
 	d, err := h.dir(dir)
 	if err != nil {
 		return 0, err
 	}
 	defer d.release()
-	self, err := d.Self()
-	return self.GID, err
+	return disk.UsualGroup(d)
 }
 
 // withoutUsualGroup is withoutGroup of a file that had the usual group. What is made anew gets it; what is there and changes its mode alone may have another one by now.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,10 +161,10 @@ func (x *txn) openStage(isNew bool) error {
 	}
 	x.uid, x.dev, x.dirMode = st.UID, st.Dev, st.Mode
 	if found { // by a process that died, perhaps another user's, or that gave it to the tree's user
-		if x.uid, err = x.ownUID(); disk.Full(err) && os.Geteuid() != 0 {
-			x.uid, err = st.UID, nil
-		} else if disk.Full(err) {
-			x.uid, err = 0, nil
+		if x.uid, err = x.ownUID(); disk.Full(err) {
+			if x.uid, err = st.UID, nil; disk.AsRoot() {
+				x.uid = 0
+			}
 		}
 		if err != nil {
 			return err

@@ -124,8 +124,8 @@ type facts struct {
 	early   bool
 	seen    seen
 	made    uint64 // the inode of its directory, where this process has made that
-	torn    bool // a power loss had torn its old content, which was removed: the store has it
-	stayed  bool // the directory's removal was left out
+	torn    bool   // a power loss had torn its old content, which was removed: the store has it
+	stayed  bool   // the directory's removal was left out
 	foreign bool
 }
 
