@@ -138,7 +138,7 @@ func (r *Recorder) withoutRights(p *plan.Plan, elsewhere bool) ([]string, error)
 
 // takeRights does that to steps, and returns what it took, in words, by path.
 func (r *Recorder) takeRights(steps []worktree.Step, elsewhere bool) (map[tree.Path]string, error) {
-	if !slices.ContainsFunc(steps, func(s worktree.Step) bool { return s.To.MayOwn() && (s.To.Owner.Known || s.To.Special()) }) {
+	if !slices.ContainsFunc(steps, func(s worktree.Step) bool { return s.To.MayOwn() }) {
 		return nil, nil
 	}
 	t, _, done, err := r.mover(elsewhere)
@@ -169,6 +169,7 @@ func (r *Recorder) move(ctx context.Context, x *writeSession, p worktree.Plan) (
 // transact makes one transaction. Its errors are given their kind: what is not as
 // it was looked at is a refusal, a hash that does not match is one of integrity.
 func (r *Recorder) transact(ctx context.Context, x *writeSession, p worktree.Plan) (*worktree.Outcome, error) {
+	r.awaitLooks(ctx)
 	t, journals, done, err := r.mover(false)
 	if err != nil {
 		return nil, err

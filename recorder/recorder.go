@@ -236,9 +236,6 @@ func (r *Recorder) enter(ctx context.Context, k lockMode) (*writeSession, error)
 // held, a run stands in the way, what a dead process left cannot be finished.
 func (r *Recorder) enterFor(ctx context.Context, op string, k lockMode) (*writeSession, error) {
 	x, err := r.enter(ctx, k)
-	if err == nil && k == movesFiles {
-		r.awaitLooks(ctx)
-	}
 	if err == nil && (k == movesFiles || op == opRecord) {
 		if k == movesFiles && op != opRecord && op != string(history.Publish) {
 			_, err = r.closeAllTurns(ctx, x)

@@ -68,7 +68,7 @@ func (s *step) eitherDir() *tree.Entry {
 	return s.From
 }
 
-// tookItsPlace says whether the directory st at the step's path, in d, is another one than the step is about. Where others may rename, as in
+// tookItsPlace says whether the directory st at the step's path is another one than the step is about. Where others may rename, as in
 // a directory that they may write, it could get a private one in the place of ours, which we would open.
 func (x *txn) tookItsPlace(s *step, d *handle, st disk.Info) (bool, error) {
 	if !x.ownMode(s, st.Mode) {
@@ -78,10 +78,10 @@ func (x *txn) tookItsPlace(s *step, d *handle, st disk.Info) (bool, error) {
 	if s.kind == chmodDir && s.was != nil {
 		is = s.was.Ino
 	}
-	if (is == 0 || is == st.Ino) && !x.madeBefore(s, st.Mode) {
-		return false, nil
+	if is != 0 && is != st.Ino || !x.madeBefore(s, st.Mode) {
+		return is != 0 && is != st.Ino, nil
 	}
-	above, err := d.Self() // inodes that change by themselves, as on a FUSE, are no concern where nobody else can rename
+	above, err := d.Self()
 	return err == nil && (above.Mode&0o022 != 0 || above.UID != x.uid), err
 }
 

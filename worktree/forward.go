@@ -248,7 +248,7 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	if err != nil {
 		return errors.Join(err, d.Rmdir(name))
 	}
-	if !isNewDirMode(is.Mode) && is.Dev == x.dev && x.dirMode&0o777 == 0o700 { // else the file system, or the umask, gives modes of its own
+	if is.Mode&^(newDirMode|tree.SpecialBits) != 0 && is.Dev == x.dev && x.dirMode&0o777 == 0o700 { // else the file system, or the umask, gives modes of its own
 		return ErrStranger // it is another one
 	}
 	s.made = is.Ino

@@ -228,7 +228,9 @@ func entryOnce(d disk.Dir, name string, unlock bool) (s state, steady bool, err 
 	}
 	switch st.Kind {
 	case disk.Directory:
-		return state{entry: &tree.Entry{Type: tree.Dir, Mode: st.Mode}, info: st}, true, nil
+		e := &tree.Entry{Type: tree.Dir, Mode: st.Mode}
+		err := noteOwner(e, d, name, st)
+		return state{entry: e, info: st}, true, err
 	case disk.Symlink:
 		target, err := d.Readlink(name)
 		if err != nil {
@@ -284,14 +286,19 @@ func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, er
 	steady := before.SameFile(st) && n == after.Size && unwritten(before, after)
 	before.Mode = st.Mode
 	e := &tree.Entry{SHA256: sum, Size: n, Mode: st.Mode}
-	gid, usual, err := disk.GroupOf(d, name, st)
-	if e.Special() || !usual {
-		e.Owner = tree.Owner{UID: st.UID, GID: gid, Known: true}
-	}
-	if err != nil {
+	if err := noteOwner(e, d, name, st); err != nil {
 		return state{}, false, err
 	}
 	return state{entry: e, info: before, writing: writing}, steady, nil
+}
+
+// noteOwner notes whose the file or directory e is, which is name in d, where that is to be recorded.
+func noteOwner(e *tree.Entry, d disk.Dir, name string, st disk.Info) error {
+	gid, usual, err := disk.GroupOf(d, name, st)
+	if e.Mode&tree.SpecialBits != 0 || !usual {
+		e.Owner = tree.Owner{UID: st.UID, GID: gid, Known: true}
+	}
+	return err
 }
 
 // openRead opens a file for reading. If its mode forbids that and it is ours,
