@@ -45,16 +45,21 @@ func (u *isolatedRun) openSights(ctx context.Context) (err error) {
 // changed by somebody since.
 func (u *isolatedRun) awaitTick() error {
 	var moved time.Time
+	asked := 0
 	err := u.r.history.Newest(func(rec *history.Record) bool {
 		isOver := rec.Isolated == "" && rec.Status != history.StatusOpen
 		if isOver {
 			moved = rec.Ended
 		}
-		return !isOver
+		asked++
+		return !isOver && asked < mostAsked
 	})
 	time.Sleep(min(moved.Sub(u.r.opt.Clock())+2*disk.FineTick, 2*disk.FineTick))
 	return err
 }
+
+// mostAsked is how many records awaitTick looks at: after so many the last move is long over.
+const mostAsked = 100
 
 // captureForRuns has the stat cache know the tree as it is, for the isolated runs that begin later.
 func (r *Recorder) captureForRuns(ctx context.Context, x *writeSession) error {
