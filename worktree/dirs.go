@@ -78,7 +78,7 @@ func (x *txn) tookItsPlace(s *step, d *handle, st disk.Info) (bool, error) {
 	if s.kind == chmodDir && s.was != nil {
 		is = s.was.Ino
 	}
-	if is != 0 && is != st.Ino || !x.madeBefore(s, st.Mode) {
+	if is != 0 || !x.madeBefore(s, st.Mode) {
 		return is != 0 && is != st.Ino, nil
 	}
 	above, err := d.Self()
