@@ -190,7 +190,7 @@ func TestRecoveryWithoutRoom(t *testing.T) {
 		}
 		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
 			return disktest.InjectDirs(func(s disktest.Step) (a disktest.Action) {
-				if strings.HasSuffix(s.Path, "-owner") {
+				if s.Op == "Mkdir" && strings.HasSuffix(s.Path, "-owner") {
 					a.Err = syscall.ENOSPC
 				}
 				return a

@@ -161,25 +161,27 @@ func (x *txn) openStage(isNew bool) error {
 	}
 	x.uid, x.dev, x.dirMode = st.UID, st.Dev, st.Mode
 	if found { // by a process that died, perhaps another user's, or that gave it to the tree's user
-		if x.uid, err = x.ownUID(); disk.Full(err) {
-			if x.uid, err = st.UID, nil; disk.AsRoot() {
-				x.uid = 0
-			}
-		}
-		if err != nil {
+		if x.uid, err = x.ownUID(st.UID); err != nil {
 			return err
 		}
 	}
 	return x.giveStage(name, st)
 }
 
-// ownUID is whose what we make is on this file system. A death may leave the directory that tells it to Tidy.
-func (x *txn) ownUID() (uint32, error) {
+// ownUID is whose what we make is on this file system. A death may leave the directory that tells it to Tidy. Where the disk is full it is found's, whose
+// the staging directory is, or root's.
+func (x *txn) ownUID(found uint32) (uint32, error) {
 	tmp, name := x.t.opt.Tmp, stagePrefix+x.id+"-owner"
 	if err := tmp.Rmdir(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	if err := tmp.Mkdir(name, 0o700); err != nil {
+	err := tmp.Mkdir(name, 0o700)
+	switch {
+	case disk.Full(err) && disk.AsRoot():
+		return 0, nil
+	case disk.Full(err):
+		return found, nil
+	case err != nil:
 		return 0, err
 	}
 	st, err := tmp.Stat(name)
