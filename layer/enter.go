@@ -50,16 +50,16 @@ func (l *Layer) Enter() error {
 }
 
 // Has is what the layer has at the paths that it has of its own, or hides, but for those that leaves is true of. Nil stands for nothing. What cannot
-// be read is left out, and what the run may have been free to ignore, as the rules are others since, but where told says that it was not. The contents
+// be read is left out, and what the run may have been free to ignore, as the rules are others since, but for what was published. The contents
 // are stored.
-func (l *Layer) Has(ctx context.Context, o CollectOptions, leaves, told func(path tree.Path) bool) (map[tree.Path]*tree.Entry, error) {
+func (l *Layer) Has(ctx context.Context, o CollectOptions, leaves, published func(path tree.Path) bool) (map[tree.Path]*tree.Entry, error) {
 	has := map[tree.Path]*tree.Entry{}
 	o.all = true
 	_, err := l.Changes(ctx, o.ChangeOptions, func(c *Change) error {
 		if leaves(c.Path) {
 			return nil
 		}
-		if same, err := c.sameRules(); err != nil || !same && !told(c.Path) && !(isDir(c.Before) && isDir(c.After)) {
+		if same, err := c.sameRules(); err != nil || !same && !published(c.Path) && !(isDir(c.Before) && isDir(c.After)) {
 			return err
 		}
 		e, err := read(o.Writer, c.To(), c.Name(), c.After)

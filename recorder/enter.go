@@ -113,23 +113,23 @@ func (u *isolatedRun) layerHad(ctx context.Context) (map[tree.Path]*tree.Entry, 
 	if err != nil {
 		return nil, err
 	}
-	tells, told := map[tree.Path]bool{}, map[tree.Path]bool{}
+	inDraft, published := map[tree.Path]bool{}, map[tree.Path]bool{}
 	for _, c := range changes {
-		tells[c.Path] = true
+		inDraft[c.Path] = true
 	}
 	for _, path := range u.rec.Unrecorded {
-		tells[path] = true
+		inDraft[path] = true
 	}
 	for _, paths := range u.rec.Draft.Outdated {
 		for _, path := range paths {
-			told[path] = true
+			published[path] = true
 		}
 	}
 	o := layer.CollectOptions{Writer: u.x.w}
 	if o.ChangeOptions, err = u.r.layerOptions(); err != nil {
 		return nil, err
 	}
-	had, err := u.layer.Has(ctx, o, func(path tree.Path) bool { return tells[path] }, func(path tree.Path) bool { return told[path] })
+	had, err := u.layer.Has(ctx, o, func(path tree.Path) bool { return inDraft[path] }, func(path tree.Path) bool { return published[path] })
 	return had, errors.Join(err, u.x.w.Flush())
 }
 
